@@ -1,0 +1,8 @@
+//! telearm drives robot arms from an operator's hand, in real time.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod cli;
+pub mod geometry;
+pub mod time;
+pub mod units;
