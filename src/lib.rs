@@ -2,7 +2,11 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod arm;
 pub mod cli;
 pub mod geometry;
+pub mod guard;
+pub mod operator;
+pub mod signal;
 pub mod time;
 pub mod units;

@@ -129,7 +129,11 @@ impl Stamp {
     #[must_use]
     pub const fn age_of(self, earlier: Self) -> Span {
         let ns = self.0.saturating_sub(earlier.0);
-        Span(if ns > i64::MAX as u64 { i64::MAX } else { ns.cast_signed() })
+        Span(if ns > i64::MAX as u64 {
+            i64::MAX
+        } else {
+            ns.cast_signed()
+        })
     }
 }
 

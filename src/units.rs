@@ -21,7 +21,11 @@ impl Opening {
     /// The nearest opening; NaN gives `None`.
     #[must_use]
     pub fn clamped(value: f64) -> Option<Self> {
-        if value.is_nan() { None } else { Some(Self(value.clamp(0.0, 1.0))) }
+        if value.is_nan() {
+            None
+        } else {
+            Some(Self(value.clamp(0.0, 1.0)))
+        }
     }
 
     /// The number, 0..=1.
@@ -87,7 +91,10 @@ mod tests {
         assert_eq!(Micrometres::from_m(f64::NAN), None);
         assert_eq!(round_i32(-2_147_483_648.0), Some(i32::MIN));
         assert_eq!(round_i32(2_147_483_647.6), None);
-        assert_eq!(MilliDegrees::from_rad(core::f64::consts::FRAC_PI_2), Some(MilliDegrees(90_000)));
+        assert_eq!(
+            MilliDegrees::from_rad(core::f64::consts::FRAC_PI_2),
+            Some(MilliDegrees(90_000))
+        );
     }
 
     #[test]

@@ -31,7 +31,10 @@ impl AxisMap {
     #[must_use]
     pub const fn new(rows: [(u8, i8); 3]) -> Self {
         let (a, b, c) = (rows[0].0, rows[1].0, rows[2].0);
-        assert!(a < 3 && b < 3 && c < 3 && a != b && b != c && a != c, "rows must be a permutation");
+        assert!(
+            a < 3 && b < 3 && c < 3 && a != b && b != c && a != c,
+            "rows must be a permutation"
+        );
         let mut sign = 1;
         let mut i = 0;
         while i < 3 {
@@ -40,7 +43,10 @@ impl AxisMap {
             i += 1;
         }
         let even = (a == 0 && b == 1) || (a == 1 && b == 2) || (a == 2 && b == 0);
-        Self { rows, det: if even { sign } else { -sign } }
+        Self {
+            rows,
+            det: if even { sign } else { -sign },
+        }
     }
 
     /// +1 for a rotation, -1 for a mirror.
@@ -77,7 +83,13 @@ mod tests {
     fn map_commutes_with_rotation() {
         let q = UnitQuaternion::from_euler_angles(0.3, -0.7, 1.1);
         let v = Vector3::new(0.2, -0.5, 0.9);
-        for map in [AxisMap::OPENXR_RH, AxisMap::UNITY_LH, AxisMap::RFU, AxisMap::LBU, AxisMap::FLU] {
+        for map in [
+            AxisMap::OPENXR_RH,
+            AxisMap::UNITY_LH,
+            AxisMap::RFU,
+            AxisMap::LBU,
+            AxisMap::FLU,
+        ] {
             assert!((map.rotation(q) * map.vector(v) - map.vector(q * v)).norm() < 1e-12);
         }
         assert_eq!(AxisMap::UNITY_LH.determinant(), -1);

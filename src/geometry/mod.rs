@@ -16,4 +16,7 @@ mod rotation;
 
 pub use axes::AxisMap;
 pub use pose::{ArmBase, Hand, OperatorWorld, Pose, Tcp, World};
-pub use rotation::{QuatError, admit_quat_wxyz, angle_between, euler_xyz_continuous, limit_rotation, log_rotation, rotation_from_log};
+pub use rotation::{
+    QuatError, admit_quat_wxyz, angle_between, euler_xyz_continuous, limit_rotation, log_rotation,
+    rotation_from_log,
+};

@@ -32,13 +32,19 @@ impl<To, From> Pose<To, From> {
     /// The one door from an untyped transform: the caller states the frames.
     #[must_use]
     pub const fn assume(iso: Isometry3<f64>) -> Self {
-        Self { iso, frames: PhantomData }
+        Self {
+            iso,
+            frames: PhantomData,
+        }
     }
 
     /// From a position in metres and a rotation.
     #[must_use]
     pub fn from_parts(position_m: Vector3<f64>, rotation: UnitQuaternion<f64>) -> Self {
-        Self::assume(Isometry3::from_parts(Translation3::from(position_m), rotation))
+        Self::assume(Isometry3::from_parts(
+            Translation3::from(position_m),
+            rotation,
+        ))
     }
 
     /// No translation, no rotation.
@@ -68,7 +74,8 @@ impl<To, From> Pose<To, From> {
     /// Every number is finite.
     #[must_use]
     pub fn is_finite(&self) -> bool {
-        self.iso.translation.vector.iter().all(|v| v.is_finite()) && self.iso.rotation.coords.iter().all(|v| v.is_finite())
+        self.iso.translation.vector.iter().all(|v| v.is_finite())
+            && self.iso.rotation.coords.iter().all(|v| v.is_finite())
     }
 }
 
@@ -92,7 +99,12 @@ impl<To, From> PartialEq for Pose<To, From> {
 }
 impl<To, From> core::fmt::Debug for Pose<To, From> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "Pose({:?}, {:?})", self.iso.translation.vector.as_slice(), self.iso.rotation.coords.as_slice())
+        write!(
+            f,
+            "Pose({:?}, {:?})",
+            self.iso.translation.vector.as_slice(),
+            self.iso.rotation.coords.as_slice()
+        )
     }
 }
 impl<To, From> Default for Pose<To, From> {

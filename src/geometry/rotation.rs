@@ -31,9 +31,17 @@ pub fn admit_quat_wxyz(wxyz: [f64; 4]) -> Result<UnitQuaternion<f64>, QuatError>
 /// Rotation vector (axis times angle, radians) of the shortest arc; |v| <= pi, the same for `q` and `-q`.
 #[must_use]
 pub fn log_rotation(q: UnitQuaternion<f64>) -> Vector3<f64> {
-    let (w, v) = if q.w < 0.0 { (-q.w, -q.imag()) } else { (q.w, q.imag()) };
+    let (w, v) = if q.w < 0.0 {
+        (-q.w, -q.imag())
+    } else {
+        (q.w, q.imag())
+    };
     let s = v.norm();
-    if s < 1e-12 { v * 2.0 } else { v * (2.0 * s.atan2(w) / s) }
+    if s < 1e-12 {
+        v * 2.0
+    } else {
+        v * (2.0 * s.atan2(w) / s)
+    }
 }
 
 /// The rotation of a rotation vector.
@@ -42,7 +50,11 @@ pub fn rotation_from_log(v: Vector3<f64>) -> UnitQuaternion<f64> {
     let angle = v.norm();
     let half = 0.5 * angle;
     // sin(x)/x by series where the division would lose digits.
-    let k = if angle < 1e-6 { 0.5 - angle * angle / 48.0 } else { half.sin() / angle };
+    let k = if angle < 1e-6 {
+        0.5 - angle * angle / 48.0
+    } else {
+        half.sin() / angle
+    };
     UnitQuaternion::new_normalize(Quaternion::from_parts(half.cos(), v * k))
 }
 
@@ -57,7 +69,11 @@ pub fn angle_between(a: UnitQuaternion<f64>, b: UnitQuaternion<f64>) -> f64 {
 pub fn limit_rotation(q: UnitQuaternion<f64>, angle_max: f64) -> UnitQuaternion<f64> {
     let v = log_rotation(q);
     let n = v.norm();
-    if n <= angle_max { q } else { rotation_from_log(v * (angle_max / n)) }
+    if n <= angle_max {
+        q
+    } else {
+        rotation_from_log(v * (angle_max / n))
+    }
 }
 
 /// Euler angles (rx, ry, rz) in radians with R = Rz(rz) Ry(ry) Rx(rx), on the branch nearest to `last`.
@@ -109,7 +125,11 @@ mod tests {
         let mut last = [0.0; 3];
         for i in 0..2000 {
             let t = f64::from(i) * 0.01;
-            let q = UnitQuaternion::from_euler_angles(t.sin() * 3.0, (t * 0.7).sin() * FRAC_PI_2, t * 0.9);
+            let q = UnitQuaternion::from_euler_angles(
+                t.sin() * 3.0,
+                (t * 0.7).sin() * FRAC_PI_2,
+                t * 0.9,
+            );
             last = euler_xyz_continuous(q, last);
             assert!(angle_between(rebuild(last), q) < 2e-6, "{i}");
         }
@@ -126,7 +146,11 @@ mod tests {
         let mut last = [0.0; 3];
         for i in 0..720 {
             let q = UnitQuaternion::from_euler_angles(0.2, 0.1, f64::from(i).to_radians());
-            let q = if i % 2 == 0 { q } else { UnitQuaternion::new_unchecked(-q.into_inner()) };
+            let q = if i % 2 == 0 {
+                q
+            } else {
+                UnitQuaternion::new_unchecked(-q.into_inner())
+            };
             let e = euler_xyz_continuous(q, last);
             if i > 0 {
                 assert!((e[2] - last[2]).abs() < 0.02 && (e[0] - last[0]).abs() < 1e-6);
@@ -137,16 +161,31 @@ mod tests {
 
     #[test]
     fn log_and_exp_agree() {
-        for v in [Vector3::new(0.0, 0.0, 0.0), Vector3::new(1e-9, 0.0, 0.0), Vector3::new(0.3, -2.0, 1.0), Vector3::new(PI - 1e-9, 0.0, 0.0)] {
+        for v in [
+            Vector3::new(0.0, 0.0, 0.0),
+            Vector3::new(1e-9, 0.0, 0.0),
+            Vector3::new(0.3, -2.0, 1.0),
+            Vector3::new(PI - 1e-9, 0.0, 0.0),
+        ] {
             assert!((log_rotation(rotation_from_log(v)) - v).norm() < 1e-7);
         }
-        assert!((angle_between(limit_rotation(rotation_from_log(Vector3::new(0.0, 2.0, 0.0)), 0.5), UnitQuaternion::identity()) - 0.5).abs() < 1e-9);
+        assert!(
+            (angle_between(
+                limit_rotation(rotation_from_log(Vector3::new(0.0, 2.0, 0.0)), 0.5),
+                UnitQuaternion::identity()
+            ) - 0.5)
+                .abs()
+                < 1e-9
+        );
     }
 
     #[test]
     fn admission() {
         assert_eq!(admit_quat_wxyz([0.0; 4]), Err(QuatError::Norm));
-        assert_eq!(admit_quat_wxyz([f64::NAN, 0.0, 0.0, 0.0]), Err(QuatError::NotFinite));
+        assert_eq!(
+            admit_quat_wxyz([f64::NAN, 0.0, 0.0, 0.0]),
+            Err(QuatError::NotFinite)
+        );
         assert!(admit_quat_wxyz([0.95, 0.0, 0.0, 0.0]).is_ok());
     }
 }

@@ -1,0 +1,3 @@
+//! The last check before the wire. See `vet`.
+pub mod vetted;
+pub use vetted::Vetted;
