@@ -7,6 +7,7 @@ pub mod cli;
 pub mod geometry;
 pub mod guard;
 pub mod operator;
+pub mod shaping;
 pub mod signal;
 pub mod time;
 pub mod units;
