@@ -4,11 +4,14 @@
 
 pub mod arm;
 pub mod cli;
+pub mod control;
 pub mod geometry;
 pub mod guard;
 pub mod kinematics;
 pub mod operator;
+pub mod retarget;
 pub mod shaping;
 pub mod signal;
+pub mod supervisor;
 pub mod time;
 pub mod units;
