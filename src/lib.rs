@@ -4,5 +4,6 @@
 
 pub mod cli;
 pub mod geometry;
+pub mod handoff;
 pub mod time;
 pub mod units;
