@@ -92,7 +92,7 @@ pub struct StopWhy {
     /// Reason code of the latch.
     pub reason: u8,
     /// Source code of the latch.
-    pub source: u8,
+    pub source: u16,
 }
 
 /// Why a lane is in `Fault`.
