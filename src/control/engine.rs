@@ -300,7 +300,7 @@ impl Engine {
         {
             *sent = lane.send(&mut self.gate, &self.line.latch, now);
             slot.sent_this_period |= sent.sent;
-            if matches!(sent.left, Some(Mode::Homing { .. })) {
+            if matches!(sent.changed, Some((Mode::Homing { .. }, _))) {
                 slot.home_until = None;
             }
             done.any_sent |= sent.sent || sent.arm_stop;

@@ -18,6 +18,7 @@ mod params;
 mod report;
 mod rest;
 mod runner;
+pub mod thread;
 
 pub use engine::{
     Answer, CycleDone, Engine, EngineParts, HOME_REPEAT, LaneSet, OPERATORS_MAX, Request,

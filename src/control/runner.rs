@@ -77,8 +77,8 @@ pub struct LaneSent {
     pub first_use_of: Option<Stamp>,
     /// The arm's own stop went out.
     pub arm_stop: bool,
-    /// The mode left in this cycle, by its code.
-    pub left: Option<Mode>,
+    /// The lane changed mode: before, after.
+    pub changed: Option<(Mode, Mode)>,
 }
 
 /// A lane as the control thread sees it.
