@@ -6,6 +6,7 @@ pub mod arm;
 pub mod cli;
 pub mod geometry;
 pub mod guard;
+pub mod handoff;
 pub mod operator;
 pub mod signal;
 pub mod time;

@@ -80,6 +80,7 @@ impl Freshness {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_types)]
 mod tests {
     use super::*;
 

@@ -29,6 +29,7 @@
 pub mod freshness;
 pub mod gesture;
 pub mod jump;
+pub mod params;
 pub mod pin;
 pub mod rctp;
 
@@ -47,10 +48,6 @@ pub struct Verdict {
 
 /// The rest of a packet.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "Copy data on a path without heap"
-)]
 pub enum Body {
     /// A sample to publish. It refreshes the age only if its quality is good.
     Sample(OperatorSample),
@@ -113,15 +110,4 @@ pub trait DatagramSession: Send {
 
     /// Counters for the status.
     fn counts(&self) -> SessionCounts;
-}
-
-/// A parameter that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {problem}")]
-#[expect(clippy::disallowed_types, reason = "start-up")]
-pub struct ParamError {
-    /// The key in the device's table.
-    pub key: &'static str,
-    /// Value, bound and reason, for the user.
-    pub problem: String,
 }

@@ -1,11 +1,12 @@
-//! What a plan may say about an RCTP hand, and the checked form of it.
+//! What a plan may say about an RCTP hand, and the checked form of it. Start-up only.
+#![allow(clippy::disallowed_types, clippy::disallowed_macros)] // start-up
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
 use crate::geometry::AxisMap;
-use crate::operator::ParamError;
+use crate::operator::params::ParamError;
 use crate::operator::gesture::EngageBy;
 use crate::operator::pin::AllowList;
 use crate::time::Span;
@@ -54,7 +55,6 @@ pub struct Params {
     /// Disengage after this long without a usable pose, milliseconds.
     pub disengage_after_ms: u32,
     /// Addresses that may send; empty allows all.
-    #[expect(clippy::disallowed_types, reason = "start-up")]
     pub allow: Vec<IpAddr>,
 }
 
@@ -114,11 +114,6 @@ impl Params {
     ///
     /// # Errors
     /// Every problem at once, each with its key.
-    #[expect(
-        clippy::disallowed_types,
-        clippy::disallowed_macros,
-        reason = "start-up"
-    )]
     pub fn resolve(&self) -> Result<Settings, Vec<ParamError>> {
         let mut errors = Vec::new();
         let mut refuse = |key, problem: String| errors.push(ParamError { key, problem });
@@ -188,7 +183,7 @@ impl Params {
 }
 
 #[cfg(test)]
-#[allow(clippy::disallowed_types, clippy::unwrap_used)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
