@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use serde::{Deserialize, Serialize};
 
 use crate::geometry::AxisMap;
-use crate::operator::params::ParamError;
 use crate::operator::gesture::EngageBy;
+use crate::operator::params::ParamError;
 use crate::operator::pin::AllowList;
 use crate::time::Span;
 
