@@ -4,7 +4,7 @@
 //! what was seen; [`Lane::act`] moves the mode, makes the command. What the command becomes is told afterwards by [`Lane::sent`].
 
 use crate::geometry::{ArmBase, Pose, Tcp, angle_between};
-use crate::guard::{Guard, GuardLimits, Vetted, project};
+use crate::guard::{Guard, GuardLimits, Veto, Vetted, project};
 use crate::kinematics::ArmModel;
 use crate::retarget::{Anchor, GripperPickup};
 use crate::shaping::{JointShaper, Limits, ScalarShaper, ScalarState, Shaper};
@@ -122,6 +122,7 @@ pub struct Lane<const N: usize> {
     inhibits: InhibitSet,
     slowed: Slowed,
     opening: Option<f64>,
+    brake_veto: Option<Veto>,
     counters: LaneCounters,
 }
 
@@ -187,6 +188,7 @@ impl<const N: usize> Lane<N> {
             inhibits: InhibitSet::NONE,
             slowed: Slowed::No,
             opening: None,
+            brake_veto: None,
             counters: LaneCounters::default(),
             params,
         }
@@ -208,6 +210,7 @@ impl<const N: usize> Lane<N> {
             command: self.stream.as_ref().map(|s| s.baseline.tcp),
             opening: self.opening,
             arm_stopped: self.stop.arm_stop_sent,
+            brake_veto: self.brake_veto,
             counters: self.counters,
         }
     }
@@ -315,6 +318,8 @@ impl<const N: usize> Lane<N> {
         if sent {
             self.missed = 0;
             self.counters.sent += 1;
+            self.counters.seated +=
+                u64::from(self.stream.as_ref().is_none_or(|s| !s.baseline.sent));
             self.opening = candidate.stream.gripper.map(|g| g.p);
             self.stream = Some(candidate.stream);
         } else {
@@ -609,7 +614,8 @@ impl<const N: usize> Lane<N> {
             self.stream = None;
             return None;
         }
-        if self.stream.is_none() {
+        // A stream whose first command has not gone out is begun anew: the arm may have settled a little further meanwhile.
+        if self.stream.as_ref().is_none_or(|s| !s.baseline.sent) {
             self.stream = self.seat(inputs);
         }
         self.take_anchor(inputs);
@@ -631,7 +637,10 @@ impl<const N: usize> Lane<N> {
         {
             *count += 1;
         }
-        self.counters.brake_vetoes += u64::from(made.brake_veto);
+        if let Some(veto) = made.brake_veto {
+            self.counters.brake_vetoes += 1;
+            self.brake_veto = Some(veto);
+        }
         self.counters.fallbacks += u64::from(made.fell_back);
         self.slowed = made.slowed;
         self.candidate = made.candidate;
@@ -647,7 +656,6 @@ impl<const N: usize> Lane<N> {
         if !may {
             return None;
         }
-        self.counters.seated += 1;
         Some(Stream::seat(tcp, q, self.opening.map(ScalarState::at_rest)))
     }
 

@@ -16,6 +16,9 @@ use crate::units::Opening;
 use super::params::ArmSpace;
 use super::report::Slowed;
 
+/// Braking is looked at in this many steps before a moving command is accepted.
+const FORESEEN_POINTS: f64 = 6.0;
+
 /// Shaped state, in the space it is shaped in.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Motion<const N: usize> {
@@ -109,7 +112,7 @@ pub(super) struct Made<const N: usize> {
     /// The moving command was refused for this reason and braking took its place.
     pub(super) veto: Option<Veto>,
     /// Braking was refused too; the last target is repeated.
-    pub(super) brake_veto: bool,
+    pub(super) brake_veto: Option<Veto>,
     /// A limiter found no profile.
     pub(super) fell_back: bool,
 }
@@ -127,7 +130,7 @@ impl<const N: usize> Shapers<N> {
             candidate: None,
             slowed: Slowed::No,
             veto: None,
-            brake_veto: false,
+            brake_veto: None,
             fell_back: false,
         };
         let gripper = self.gripper_step(stream.gripper, gripper_goal);
@@ -194,12 +197,28 @@ impl<const N: usize> Shapers<N> {
         gripper: Option<ScalarState>,
         ctx: &Context<'_, N>,
     ) -> Result<Candidate<N>, Veto> {
-        let stop = match &next {
-            Motion::Tcp(state) => self.follow.stopping_point(state),
-            Motion::Joint(state) => ctx.model.forward(&self.joints.stopping_point(state)),
-        };
         let guard = guard_of(&next, ctx);
-        guard.foresee(&stop, &stream.baseline, ctx.measured.as_ref(), ctx.model)?;
+        let (last, measured) = (&stream.baseline, ctx.measured.as_ref());
+        match &next {
+            Motion::Tcp(state) => {
+                let braking = self.follow.braking(state);
+                let dt_s = (braking.duration_s() / FORESEEN_POINTS).max(self.follow.period_s());
+                let points =
+                    (0..=FORESEEN_POINTS as u32).map(|i| braking.pose_at(dt_s * f64::from(i)));
+                guard.foresee(points, dt_s, last, measured, ctx.model)?;
+            }
+            Motion::Joint(state) => {
+                let stop = ctx.model.forward(&self.joints.stopping_point(state));
+                // Joint ways are limited joint by joint; only where they end is asked here.
+                guard.foresee(
+                    core::iter::once(stop),
+                    f64::INFINITY,
+                    last,
+                    measured,
+                    ctx.model,
+                )?;
+            }
+        }
         self.vet(stream, next, gripper, true, ctx)
     }
 
@@ -225,9 +244,9 @@ impl<const N: usize> Shapers<N> {
         };
         made.candidate = match self.vet(stream, next, gripper, false, ctx) {
             Ok(candidate) => Some(candidate),
-            Err(_) => {
+            Err(veto) => {
                 // The way out of a refused brake is to stay at the last target: abrupt within one step limit, never a move.
-                made.brake_veto = true;
+                made.brake_veto = Some(veto);
                 self.vet(stream, frozen(stream), gripper, false, ctx).ok()
             }
         };

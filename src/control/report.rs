@@ -1,7 +1,7 @@
 //! What a lane tells about itself: plain `Copy` data for the status, the events and the recorder.
 
 use crate::geometry::{ArmBase, Pose, Tcp};
-use crate::guard::VETO_NAMES;
+use crate::guard::{VETO_NAMES, Veto};
 use crate::supervisor::{InhibitSet, Mode};
 
 /// Why a following lane moves slower than the hand, or not at all.
@@ -77,6 +77,8 @@ pub struct LaneReport {
     pub opening: Option<f64>,
     /// The arm is on its own stop because we asked for it.
     pub arm_stopped: bool,
+    /// Why a braking command was refused, the last time one was.
+    pub brake_veto: Option<Veto>,
     /// Counters.
     pub counters: LaneCounters,
 }

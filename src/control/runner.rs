@@ -205,8 +205,10 @@ impl<const N: usize> RunLane for Runner<N> {
     }
 
     fn send(&mut self, gate: &mut ControlGate, latch: &StopLatch, now: Stamp) -> LaneSent {
+        let mode = self.lane.report().mode;
+        let changed = self.left.take().map(|before| (before, mode));
         let mut done = LaneSent {
-            left: self.left.take(),
+            changed,
             ..LaneSent::default()
         };
         if core::mem::take(&mut self.arm_stop)

@@ -1,7 +1,5 @@
 //! The control thread: wait, call the engine, record. It owns all motion frames of the process.
 
-#![expect(clippy::disallowed_types, reason = "built once at start-up")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -170,7 +168,10 @@ impl ControlLoop {
         if tick.missed > 0 {
             stats.late += tick.missed;
             self.latencies.record(Latency::Late, tick.late());
-            self.events.push(ControlEvent::Late { missed: tick.missed, by: tick.late() });
+            self.events.push(ControlEvent::Late {
+                missed: tick.missed,
+                by: tick.late(),
+            });
         }
         if tick.late() > self.away_after || stats.suspended() {
             self.engine.note_away();
@@ -184,7 +185,8 @@ impl ControlLoop {
             for sent in &done.lanes {
                 if let Some(received) = sent.first_use_of {
                     self.latencies.record(Latency::PacketToFrame, at - received);
-                    self.latencies.record(Latency::InputAge, tick.woke - received);
+                    self.latencies
+                        .record(Latency::InputAge, tick.woke - received);
                 }
             }
         }
@@ -199,7 +201,9 @@ impl ControlLoop {
 
     fn take_requests(&mut self, now: Stamp) {
         for _ in 0..REQUESTS_PER_CYCLE {
-            let Some(Numbered { id, body }) = self.requests.dequeue() else { return };
+            let Some(Numbered { id, body }) = self.requests.dequeue() else {
+                return;
+            };
             let answer = self.engine.request(body, now);
             if answer == Answer::ResetDone {
                 self.events.push(ControlEvent::Reset);

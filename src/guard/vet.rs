@@ -14,6 +14,11 @@ const FIRST_MAX_M: f64 = 0.002;
 const FIRST_MAX_RAD: f64 = 0.01;
 /// Motion may use this share of a joint's speed; the rest is for the braking that may follow it.
 const MOTION_SHARE_OF_JOINT_SPEED: f64 = 0.6;
+/// Braking is foreseen at a few points; what lies between them may be a little faster.
+const FORESEEN_SHARE_OF_JOINT_SPEED: f64 = 0.7;
+
+/// Motion stays this far inside a joint's limits, rad: room for what braking does between the foreseen points.
+const JOINT_MARGIN_RAD: f64 = 0.02;
 
 /// Limits per command.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -147,23 +152,42 @@ impl Guard {
         })
     }
 
-    /// Whether the command's stopping point is admissible too: asked before a moving command is accepted, so that braking later never
-    /// has to leave the workspace or the leash.
+    /// Whether braking from a moving command would be admissible all the way: asked before the command is accepted, so that braking
+    /// later never has to leave the workspace, the leash or the joints' limits. `braking` are poses `dt_s` apart, the last one at rest.
     ///
     /// # Errors
-    /// [`Veto::Workspace`] or [`Veto::Leash`].
+    /// [`Veto`] names what braking would break.
     pub fn foresee<const N: usize>(
         &self,
-        stop: &Pose<ArmBase, Tcp>,
+        braking: impl Iterator<Item = Pose<ArmBase, Tcp>>,
+        dt_s: f64,
         last: &Baseline<N>,
         measured: Option<&Pose<ArmBase, Tcp>>,
         model: &dyn ArmModel<N>,
     ) -> Result<(), Veto> {
-        let outside = self.workspace.violation_m(stop, model);
-        if outside > 0.0 && outside > self.workspace.violation_m(&last.tcp, model) {
-            return Err(Veto::Workspace);
+        let allowed = self.workspace.violation_m(&last.tcp, model);
+        let mut q_before = last.q;
+        for pose in braking {
+            if self.workspace.violation_m(&pose, model) > allowed {
+                return Err(Veto::Workspace);
+            }
+            self.check_leash(&pose, measured)?;
+            let q = model
+                .inverse_near(&pose, &q_before)
+                .ok_or(Veto::NoSolution)?;
+            check_limits(&q, &last.q, JOINT_MARGIN_RAD, model)?;
+            let share = self.limits.joint_speed_share * FORESEEN_SHARE_OF_JOINT_SPEED * dt_s;
+            let fast = q
+                .iter()
+                .zip(&q_before)
+                .zip(model.joint_velocity_limits())
+                .any(|((a, b), speed)| (a - b).abs() > speed * share);
+            if fast {
+                return Err(Veto::JointSpeed);
+            }
+            q_before = q;
         }
-        self.check_leash(stop, measured)
+        Ok(())
     }
 
     fn implied_joints<const N: usize>(
@@ -194,22 +218,19 @@ impl Guard {
             } else {
                 1.0
             };
-        let limits = q
+        check_limits(
+            q,
+            &last.q,
+            if motion { JOINT_MARGIN_RAD } else { 0.0 },
+            model,
+        )?;
+        let most = share * self.limits.period_s;
+        let fast = q
             .iter()
             .zip(&last.q)
-            .zip(model.joint_limits())
-            .zip(model.joint_velocity_limits());
-        for (((&now, &before), &(low, high)), &speed) in limits {
-            let beyond = (low - now).max(now - high);
-            // An arm that starts beyond a limit may come back, never go farther.
-            if beyond > ROUNDING && beyond > (low - before).max(before - high) + ROUNDING {
-                return Err(Veto::JointLimit);
-            }
-            if (now - before).abs() > speed * share * self.limits.period_s + ROUNDING {
-                return Err(Veto::JointSpeed);
-            }
-        }
-        Ok(())
+            .zip(model.joint_velocity_limits())
+            .any(|((now, before), speed)| (now - before).abs() > speed * most + ROUNDING);
+        if fast { Err(Veto::JointSpeed) } else { Ok(()) }
     }
 
     fn check_step<const N: usize>(
@@ -244,6 +265,26 @@ impl Guard {
             Ok(())
         }
     }
+}
+
+/// An arm that stands beyond a limit (or inside the margin) may come back, never go farther.
+fn check_limits<const N: usize>(
+    q: &[f64; N],
+    before: &[f64; N],
+    margin: f64,
+    model: &dyn ArmModel<N>,
+) -> Result<(), Veto> {
+    let beyond =
+        |angle: f64, (low, high): (f64, f64)| (low + margin - angle).max(angle - high + margin);
+    let worse = q
+        .iter()
+        .zip(before)
+        .zip(model.joint_limits())
+        .any(|((&now, &then), &limit)| {
+            let now = beyond(now, limit);
+            now > ROUNDING && now > beyond(then, limit) + ROUNDING
+        });
+    if worse { Err(Veto::JointLimit) } else { Ok(()) }
 }
 
 fn same_pose(a: &Pose<ArmBase, Tcp>, b: &Pose<ArmBase, Tcp>) -> bool {

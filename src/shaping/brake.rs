@@ -79,7 +79,6 @@ impl Brake {
     }
 
     /// Time to rest, s.
-    #[cfg(test)]
     pub(super) fn duration_s(&self) -> f64 {
         self.phases.iter().map(|(dt, _)| dt).sum()
     }

@@ -21,7 +21,7 @@ mod pose;
 mod scalar;
 
 pub use limits::{AxisLimits, Limits, LimitsError};
-pub use pose::{Shaper, State, Step, Target};
+pub use pose::{Braking, Shaper, State, Step, Target};
 pub use scalar::{
     JointShaper, JointState, JointStep, JointTarget, ScalarShaper, ScalarState, ScalarStep,
     ScalarTarget,

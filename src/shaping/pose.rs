@@ -182,6 +182,22 @@ impl Shaper {
         )
     }
 
+    /// The way of braking from `state`, to look at before it is ever taken.
+    #[must_use]
+    pub fn braking(&self, state: &State) -> Braking {
+        let plan = |v: Vector3<f64>, a: Vector3<f64>, limits: AxisLimits| {
+            [0, 1, 2].map(|i| {
+                let of = |vector: &Vector3<f64>| vector.get(i).copied().unwrap_or_default();
+                Brake::new(of(&v), of(&a), limits.acc_max, limits.jerk_max)
+            })
+        };
+        Braking {
+            from: state.pose,
+            linear: plan(state.lin_vel, state.lin_acc, self.linear),
+            angular: plan(state.ang_vel, state.ang_acc, self.angular),
+        }
+    }
+
     fn advance_vector(
         &mut self,
         way: Option<Vector3<f64>>,
@@ -213,6 +229,36 @@ impl Shaper {
             next.planned &= planned;
         }
         next
+    }
+}
+
+/// The way of braking to rest: exact in position, in rotation to second order of the way.
+#[derive(Debug, Clone, Copy)]
+pub struct Braking {
+    from: Pose<ArmBase, Tcp>,
+    linear: [Brake; 3],
+    angular: [Brake; 3],
+}
+
+impl Braking {
+    /// Time to rest, s.
+    #[must_use]
+    pub fn duration_s(&self) -> f64 {
+        self.linear
+            .iter()
+            .chain(&self.angular)
+            .map(Brake::duration_s)
+            .fold(0.0, f64::max)
+    }
+
+    /// Pose `t_s` after braking began.
+    #[must_use]
+    pub fn pose_at(&self, t_s: f64) -> Pose<ArmBase, Tcp> {
+        let moved = |brakes: &[Brake; 3]| Vector3::from(brakes.map(|brake| brake.at(t_s).d));
+        Pose::from_parts(
+            self.from.position() + moved(&self.linear),
+            turned(self.from.rotation(), moved(&self.angular)),
+        )
     }
 }
 

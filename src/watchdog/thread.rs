@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::arm::{HoldFrames, RestVerdict, SendOutcome, StopPort};
 use crate::handoff::{
-    EventKind, EventSender, Heartbeat, LANES_MAX, LaneBoard, LastUsable, Reader, Revoker, SourceId, StopLine, StopReason,
-    WatchdogGate, sys,
+    EventKind, EventSender, Heartbeat, LANES_MAX, LaneBoard, LastUsable, Reader, Revoker, SourceId,
+    StopLine, StopReason, WatchdogGate, sys,
 };
 use crate::rt::clock;
 use crate::time::{Span, Stamp};
@@ -138,7 +138,9 @@ impl Watchdog {
         }
         let mut news = false;
         for (lane, index) in (0u8..).zip(0..look.lanes_len) {
-            let Some(line) = self.board.lane(index) else { continue };
+            let Some(line) = self.board.lane(index) else {
+                continue;
+            };
             if ruling.stale & (1 << lane) == 0 {
                 line.clear_stale();
             } else if line.raise_stale() && line.follows() {
@@ -163,11 +165,24 @@ impl Watchdog {
         for ((ward, look), index) in self.wards.iter().zip(&mut lanes).zip(0..) {
             // The stamp is loaded before the clock is read: an age is never negative, and never older than it is.
             let age = ward.last_usable.age(clock::now);
-            let follows = self.board.lane(index).is_some_and(crate::handoff::LaneLine::follows);
-            *look = LaneLook { follows, age, hold_after: ward.hold_after };
+            let follows = self
+                .board
+                .lane(index)
+                .is_some_and(crate::handoff::LaneLine::follows);
+            *look = LaneLook {
+                follows,
+                age,
+                hold_after: ward.hold_after,
+            };
         }
         let heartbeat = self.heartbeat.count();
-        Look { now: clock::now(), heartbeat, control_runs: heartbeat > 0, lanes, lanes_len: self.wards.len().min(LANES_MAX) }
+        Look {
+            now: clock::now(),
+            heartbeat,
+            control_runs: heartbeat > 0,
+            lanes,
+            lanes_len: self.wards.len().min(LANES_MAX),
+        }
     }
 
     /// The takeover, in the order that the model proves: latch, gate, descriptors, bounded wait.
@@ -182,7 +197,10 @@ impl Watchdog {
             if let Some(fd) = ward.motion_fd
                 && let Err(error) = self.revoker.revoke(fd)
             {
-                self.events.push(WatchdogEvent::RevokeFailed { lane, errno: error.raw_os_error().unwrap_or(0) });
+                self.events.push(WatchdogEvent::RevokeFailed {
+                    lane,
+                    errno: error.raw_os_error().unwrap_or(0),
+                });
             }
         }
         let quiet = self.gate.wait_quiet(QUIET_WAIT);

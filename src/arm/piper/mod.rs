@@ -15,6 +15,7 @@
     clippy::disallowed_macros
 )]
 
+mod arm_model;
 pub mod model;
 pub mod pose;
 pub mod wire;
