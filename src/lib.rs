@@ -11,6 +11,7 @@ pub mod handoff;
 pub mod kinematics;
 pub mod operator;
 pub mod retarget;
+pub mod rt;
 pub mod shaping;
 pub mod signal;
 pub mod supervisor;
