@@ -8,6 +8,7 @@ pub mod geometry;
 pub mod guard;
 pub mod handoff;
 pub mod operator;
+pub mod rt;
 pub mod signal;
 pub mod time;
 pub mod units;

@@ -28,6 +28,7 @@
 
 pub mod freshness;
 pub mod gesture;
+pub mod io;
 pub mod jump;
 pub mod params;
 pub mod pin;

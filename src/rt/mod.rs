@@ -1,0 +1,3 @@
+//! What the real-time threads need of the operating system.
+
+pub mod net;
