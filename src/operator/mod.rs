@@ -33,6 +33,7 @@ pub mod jump;
 pub mod params;
 pub mod pin;
 pub mod rctp;
+pub mod registry;
 
 use crate::signal::OperatorSample;
 use crate::time::Stamp;
