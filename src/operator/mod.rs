@@ -28,10 +28,12 @@
 
 pub mod freshness;
 pub mod gesture;
+pub mod io;
 pub mod jump;
 pub mod params;
 pub mod pin;
 pub mod rctp;
+pub mod registry;
 
 use crate::signal::OperatorSample;
 use crate::time::Stamp;

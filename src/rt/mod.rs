@@ -1,3 +1,4 @@
+<<<<<<< HEAD
 //! What a real-time thread needs from the machine, and the proof that it got it.
 //!
 //! | module | does | where |
@@ -29,3 +30,8 @@ pub mod report;
 pub mod sched;
 
 pub use refusal::Refusal;
+=======
+//! What the real-time threads need of the operating system.
+
+pub mod net;
+>>>>>>> rctp

@@ -17,8 +17,9 @@ pub const PORT_RIGHT: u16 = 8888;
 pub const PORT_LEFT: u16 = 8889;
 
 /// Which axes the sender's packets use. The packet cannot tell; `telearm check --frame` finds out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
 pub enum Frame {
     /// Right-handed, X right, Y up, Z back, as the device's document says.
     #[default]
