@@ -1,7 +1,6 @@
 //! Reads a device's or an arm's own parameters, a serde struct, out of a table of the plan; every wrong value is found, not only the
 //! first: the value that serde complains about is taken out, and the rest is read again.
 
-use std::fmt;
 use std::ops::Range;
 
 use serde::de::{DeserializeOwned, Deserializer, Visitor, value::Error as PlainError};
@@ -74,6 +73,12 @@ pub(super) fn shown<T: Serialize + Default>(value: &T) -> Vec<(String, String, O
         .collect()
 }
 
+/// The legal words, out of serde's complaint about an unknown variant.
+pub(super) fn expected_words(message: &str) -> Option<Vec<&str>> {
+    let list = message.strip_prefix("unknown variant")?.split_once("expected")?.1;
+    Some(list.split('`').skip(1).step_by(2).collect())
+}
+
 struct FieldNames<'a>(&'a mut &'static [&'static str]);
 
 impl<'de> Deserializer<'de> for FieldNames<'_> {
@@ -99,8 +104,3 @@ impl<'de> Deserializer<'de> for FieldNames<'_> {
     }
 }
 
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}

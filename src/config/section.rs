@@ -4,7 +4,7 @@
 //! A read never fails: after reporting, it gives the default (or the nearest legal stand-in), so that the rest is still checked. A
 //! plan with an error is never used.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt::Debug;
 use std::ops::{Range, RangeInclusive};
 
@@ -64,10 +64,10 @@ impl Context {
     }
 
     /// Ends the reading: unknown keys become findings, and all findings and settings come out.
-    pub(super) fn finish(self, lenient: bool) -> (Vec<Finding>, Vec<Setting>) {
-        let schema = self.schema.into_inner();
-        let mut findings = self.findings.into_inner();
-        for unknown in self.unknown.into_inner() {
+    pub(super) fn finish(&self, lenient: bool) -> (Vec<Finding>, Vec<Setting>) {
+        let schema = self.schema.take();
+        let mut findings = self.findings.take();
+        for unknown in self.unknown.take() {
             let path = join(&unknown.section, &unknown.key);
             findings.push(Finding {
                 severity: if lenient {
@@ -81,7 +81,7 @@ impl Context {
             });
         }
         findings.sort_by_key(|f| (f.at.start, f.at.end));
-        (findings, self.settings.into_inner())
+        (findings, self.settings.take())
     }
 }
 
@@ -137,6 +137,8 @@ pub(super) struct Section<'a> {
     /// Where to point when a key is missing.
     at: Range<usize>,
     asked: RefCell<Vec<String>>,
+    /// An error was reported here; what follows from it need not be.
+    flawed: Cell<bool>,
 }
 
 impl Drop for Section<'_> {
@@ -170,6 +172,7 @@ impl<'a> Section<'a> {
             table: Some(table),
             at: 0..0,
             asked: RefCell::default(),
+            flawed: Cell::new(false),
         }
     }
 
@@ -201,8 +204,28 @@ impl<'a> Section<'a> {
     /// Reports an error about a key's value.
     pub(super) fn error(&self, key: &str, problem: &str, hint: impl Into<String>) {
         let path = self.path_of(key);
-        self.context
-            .error(self.at_key(key), format!("`{path}` {problem}"), hint);
+        self.report(self.at_key(key), format!("`{path}` {problem}"), hint);
+    }
+
+    fn report(&self, at: Range<usize>, message: String, hint: impl Into<String>) {
+        self.flawed.set(true);
+        self.context.error(at, message, hint);
+    }
+
+    /// An error was reported about this section itself (not its sub-tables), so its values may be stand-ins.
+    pub(super) fn is_flawed(&self) -> bool {
+        self.flawed.get()
+    }
+
+    /// A key that exists, but only together with something else that this plan does not say.
+    pub(super) fn only_for(&self, key: &str, condition: &str) {
+        if self.ask(key).is_some() {
+            self.error(
+                key,
+                "has no effect here",
+                format!("it belongs to {condition}"),
+            );
+        }
     }
 
     fn look(&self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
@@ -232,8 +255,7 @@ impl<'a> Section<'a> {
 
     fn missing(&self, key: &str, wanted: &str) {
         let path = self.path_of(key);
-        self.context
-            .error(self.at(), format!("`{path}` is missing"), wanted);
+        self.report(self.at(), format!("`{path}` is missing"), wanted);
     }
 
     /// A number from the plan, type and bounds checked.
@@ -253,7 +275,7 @@ impl<'a> Section<'a> {
             return Some(number);
         }
         let path = self.path_of(key);
-        self.context.error(
+        self.report(
             value.span(),
             format!(
                 "`{path}` = {} is out of range {}..={}",
@@ -294,15 +316,6 @@ impl<'a> Section<'a> {
             .and_then(|v| self.whole_at(key, v, &bound))
             .unwrap_or(default);
         self.note(key, value.to_string(), Some(&default.to_string()));
-        value
-    }
-
-    /// A whole number that may be absent.
-    pub(super) fn whole_opt(&self, key: &str, bound: RangeInclusive<u32>) -> Option<u32> {
-        let value = self.ask(key).and_then(|v| self.whole_at(key, v, &bound));
-        if let Some(value) = value {
-            self.note(key, value.to_string(), None);
-        }
         value
     }
 
@@ -375,11 +388,7 @@ impl<'a> Section<'a> {
 
     /// A word that stands for nothing: reported with the nearest legal one.
     pub(super) fn not_a_word(&self, key: &str, text: &str, words: &[&str]) {
-        let list = words
-            .iter()
-            .map(|w| format!("\"{w}\""))
-            .collect::<Vec<_>>()
-            .join(", ");
+        let list = quoted(words);
         let hint = match nearest(text, words.iter().copied()) {
             Some(word) => format!("did you mean \"{word}\"? It can be {list}"),
             None => format!("it can be {list}"),
@@ -521,6 +530,7 @@ impl<'a> Section<'a> {
             table,
             at: value.map_or_else(|| self.at(), Spanned::span),
             asked: RefCell::default(),
+            flawed: Cell::new(false),
         }
     }
 
@@ -551,6 +561,7 @@ impl<'a> Section<'a> {
                 table: item.get_ref().as_table(),
                 at: item.span(),
                 asked: RefCell::default(),
+            flawed: Cell::new(false),
             })
             .collect()
     }
@@ -565,33 +576,53 @@ impl<'a> Section<'a> {
         self.asked
             .borrow_mut()
             .extend(fields.iter().map(|f| (*f).to_owned()));
-        let mut table = self.table.cloned().unwrap_or_default();
         // Unknown keys are reported by this section when it goes out of scope, like everywhere else.
-        table.retain(|key, _| {
+        let mut table = DeTable::new();
+        for (key, value) in self.table.into_iter().flatten() {
             let name: &str = key.get_ref();
-            fields.contains(&name) && !own.contains(&name)
-        });
+            if fields.contains(&name) && !own.contains(&name) {
+                table.insert(key.clone(), value.clone());
+            }
+        }
         let (value, problems) = params::read::<T>(table, self.at());
         for problem in problems {
-            let (message, hint) = match &problem.key {
-                Some(key) => {
-                    let shown = self.look(key).map_or_else(String::new, |v| {
-                        format!(" = {}", show(v.get_ref()))
-                    });
-                    (
-                        format!("`{}`{shown}: {}", self.path_of(key), problem.message),
-                        String::new(),
-                    )
-                }
-                None => (format!("[{}]: {}", self.path, problem.message), String::new()),
-            };
-            self.context.error(problem.at, message, hint);
+            self.report_problem(&problem);
         }
         for (key, shown, default) in params::shown(&value) {
             self.note(&key, shown, default.as_deref());
         }
         value
     }
+
+    /// A device's or an arm's own complaint about one of its values.
+    fn report_problem(&self, problem: &params::Problem) {
+        let Some(key) = &problem.key else {
+            let message = format!("[{}]: {}", self.path, problem.message);
+            self.report(problem.at.clone(), message, "");
+            return;
+        };
+        match (params::expected_words(&problem.message), self.look(key)) {
+            (Some(words), Some(value)) if value.get_ref().is_str() => {
+                let text = value.get_ref().as_str().unwrap_or_default();
+                self.not_a_word(key, text, &words);
+            }
+            (_, value) => {
+                let shown = value.map_or_else(String::new, |v| {
+                    format!(" = {}", show(v.get_ref()))
+                });
+                let message = format!("`{}`{shown}: {}", self.path_of(key), problem.message);
+                self.report(problem.at.clone(), message, "");
+            }
+        }
+    }
+}
+
+fn quoted(words: &[&str]) -> String {
+    words
+        .iter()
+        .map(|w| format!("\"{w}\""))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn one_of<T>(words: &[(&str, T)]) -> String {
