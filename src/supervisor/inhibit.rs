@@ -94,24 +94,32 @@ impl Inhibit {
     #[must_use]
     pub const fn advice(self) -> &'static str {
         match self {
-            Self::TakenOver => "the control thread hung and the watchdog holds the arm: restart telearm",
+            Self::TakenOver => {
+                "the control thread hung and the watchdog holds the arm: restart telearm"
+            }
             Self::StopLatched => "clear the cause, then `telearm reset`; it never moves the arm",
             Self::ArmFault => "see the fault's name and its cure, then `telearm reset`",
             Self::FeedbackStale => "check the arm's power and bus",
             Self::ArmStarting => "wait, or see which start step is shown",
             Self::GroupHolds => "the other lane of the group is not ready; see its reason",
-            Self::OperatorSilent => "no usable packet yet: check the address and port typed into the device",
+            Self::OperatorSilent => {
+                "no usable packet yet: check the address and port typed into the device"
+            }
             Self::OperatorStale => "packets stopped: check the device and the network",
             Self::TrackingLost => "bring the hand into view",
             Self::TrackingJumped => "hold the hand still for a moment",
             Self::TrackingFrozen => "move the hand; if it stays, restart tracking on the device",
             Self::FrameUnverified => "run `telearm check PLAN --frame` once with this device",
-            Self::OutsideWorkspace => "bring the arm into the plan's workspace: `telearm home LANE`, or by hand while unpowered",
+            Self::OutsideWorkspace => {
+                "bring the arm into the plan's workspace: `telearm home LANE`, or by hand while unpowered"
+            }
             Self::ArmMoving => "wait until the arm rests",
             Self::ApproachTooFar => "bring the hand nearer to the arm's pose",
             Self::EdgeHeld => "release the clutch or open the hand, then engage again",
             Self::Homing => "wait, or let go of the home key",
-            Self::AwaitingEngage => "make the engage gesture, press the clutch, or run `telearm engage`",
+            Self::AwaitingEngage => {
+                "make the engage gesture, press the clutch, or run `telearm engage`"
+            }
         }
     }
 }

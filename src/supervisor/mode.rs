@@ -92,7 +92,7 @@ pub struct StopWhy {
     /// Reason code of the latch.
     pub reason: u8,
     /// Source code of the latch.
-    pub source: u8,
+    pub source: u16,
 }
 
 /// Why a lane is in `Fault`.
@@ -200,7 +200,10 @@ impl Mode {
     /// Modes in which the target may advance.
     #[must_use]
     pub const fn moves(&self) -> bool {
-        matches!(self, Self::Approaching { .. } | Self::Active { .. } | Self::Homing { .. })
+        matches!(
+            self,
+            Self::Approaching { .. } | Self::Active { .. } | Self::Homing { .. }
+        )
     }
 }
 
@@ -293,7 +296,8 @@ impl Facts {
     }
 
     fn hold(&self) -> Option<HoldReason> {
-        self.own_hold().or(self.group_holds.then_some(HoldReason::Group))
+        self.own_hold()
+            .or(self.group_holds.then_some(HoldReason::Group))
     }
 
     fn fault(&self) -> Option<FaultCause> {
@@ -303,7 +307,8 @@ impl Facts {
         if let Some(fault) = self.arm_fault {
             return Some(FaultCause::Arm(fault));
         }
-        (self.arm_up && matches!(self.feedback, Freshness::Hard | Freshness::Never)).then_some(FaultCause::FeedbackLost)
+        (self.arm_up && matches!(self.feedback, Freshness::Hard | Freshness::Never))
+            .then_some(FaultCause::FeedbackLost)
     }
 }
 
@@ -339,7 +344,10 @@ pub fn next(mode: Mode, facts: &Facts, timing: &Timing) -> Mode {
         }
         Mode::Engaging { since } => {
             let waited = facts.now.age_of(since);
-            if facts.disengage || facts.own_hold().is_some() || waited > timing.group_window + timing.engage_ramp {
+            if facts.disengage
+                || facts.own_hold().is_some()
+                || waited > timing.group_window + timing.engage_ramp
+            {
                 transition_to_ready()
             } else if waited >= timing.engage_ramp && facts.group_engages {
                 transition_to_following(facts)
@@ -348,7 +356,11 @@ pub fn next(mode: Mode, facts: &Facts, timing: &Timing) -> Mode {
             }
         }
         Mode::Approaching { since, pressed_at } => {
-            let pressed_at = if facts.hold_to_run { facts.now } else { pressed_at };
+            let pressed_at = if facts.hold_to_run {
+                facts.now
+            } else {
+                pressed_at
+            };
             let released = facts.now.age_of(pressed_at) > timing.approach_release;
             if facts.disengage || facts.hold().is_some() || released || facts.approach_too_far {
                 transition_to_ready()
@@ -362,15 +374,28 @@ pub fn next(mode: Mode, facts: &Facts, timing: &Timing) -> Mode {
             if facts.disengage || facts.operator == Freshness::Hard {
                 transition_to_ready()
             } else if let Some(why) = facts.hold() {
-                Mode::Holding { since: facts.now, why, good_since: None }
+                Mode::Holding {
+                    since: facts.now,
+                    why,
+                    good_since: None,
+                }
             } else {
                 mode
             }
         }
-        Mode::Holding { since, why, good_since } => hold_on(facts, timing, since, why, good_since),
+        Mode::Holding {
+            since,
+            why,
+            good_since,
+        } => hold_on(facts, timing, since, why, good_since),
         Mode::Homing { since, why } => {
-            let lost = facts.home.is_none() || facts.feedback != Freshness::Fresh || facts.disengage;
-            if lost || facts.home_reached { transition_to_ready() } else { Mode::Homing { since, why } }
+            let lost =
+                facts.home.is_none() || facts.feedback != Freshness::Fresh || facts.disengage;
+            if lost || facts.home_reached {
+                transition_to_ready()
+            } else {
+                Mode::Homing { since, why }
+            }
         }
         // Reset goes through Starting: a new edge is needed, and nothing moves.
         Mode::Stopped { .. } | Mode::Fault { .. } => {
@@ -383,7 +408,13 @@ pub fn next(mode: Mode, facts: &Facts, timing: &Timing) -> Mode {
     }
 }
 
-fn hold_on(facts: &Facts, timing: &Timing, since: Stamp, why: HoldReason, good_since: Option<Stamp>) -> Mode {
+fn hold_on(
+    facts: &Facts,
+    timing: &Timing,
+    since: Stamp,
+    why: HoldReason,
+    good_since: Option<Stamp>,
+) -> Mode {
     if facts.disengage || facts.operator == Freshness::Hard {
         return transition_to_ready();
     }
@@ -391,15 +422,27 @@ fn hold_on(facts: &Facts, timing: &Timing, since: Stamp, why: HoldReason, good_s
         return if facts.now.age_of(since) > timing.disengage_after {
             transition_to_ready()
         } else {
-            Mode::Holding { since, why, good_since: None }
+            Mode::Holding {
+                since,
+                why,
+                good_since: None,
+            }
         };
     }
     let good_since = good_since.unwrap_or(facts.now);
     if facts.now.age_of(good_since) < timing.resume_after {
-        return Mode::Holding { since, why, good_since: Some(good_since) };
+        return Mode::Holding {
+            since,
+            why,
+            good_since: Some(good_since),
+        };
     }
     // The group engages jointly, but resumes each as its own cause passes: `group_holds` above has seen to the others.
-    if facts.absolute { transition_to_ready() } else { Mode::Active { since: facts.now } }
+    if facts.absolute {
+        transition_to_ready()
+    } else {
+        Mode::Active { since: facts.now }
+    }
 }
 
 fn transition_to_ready() -> Mode {
@@ -412,12 +455,22 @@ fn transition_to_following(facts: &Facts) -> Mode {
     } else if facts.approach_too_far {
         transition_to_ready()
     } else {
-        Mode::Approaching { since: facts.now, pressed_at: facts.now }
+        Mode::Approaching {
+            since: facts.now,
+            pressed_at: facts.now,
+        }
     }
 }
 
 fn transition_to_homing(facts: &Facts, why: HomeCause) -> Mode {
-    if facts.feedback == Freshness::Fresh { Mode::Homing { since: facts.now, why } } else { Mode::Ready }
+    if facts.feedback == Freshness::Fresh {
+        Mode::Homing {
+            since: facts.now,
+            why,
+        }
+    } else {
+        Mode::Ready
+    }
 }
 
 /// The first cause stays shown, except that a takeover overrides everything.
