@@ -14,5 +14,7 @@ use crate::config::Plan;
 /// One clear sentence: why it could not start, or why it had to end.
 pub fn run(plan: Plan, options: RunOptions) -> anyhow::Result<ExitReport> {
     let _ = (plan, options);
-    anyhow::bail!("this build has no control loop yet: `telearm run` and `telearm demo` cannot work")
+    anyhow::bail!(
+        "this build has no control loop yet: `telearm run` and `telearm demo` cannot work"
+    )
 }

@@ -17,8 +17,8 @@ use std::path::Path;
 use toml::de::DeTable;
 
 pub use plan::{
-    ArmKindPlan, ArmPlan, ControlPlan, CouplingPlan, DevicePlan, HoldScope, LANES_MAX, LanePlan,
-    LimitsPlan, MappingKind, MappingPlan, OPERATORS_MAX, OnStop, OperatorPlan, Plan, WorkspacePlan,
+    ArmKindPlan, ArmPlan, ArmTraits, ControlPlan, CouplingPlan, DevicePlan, LANES_MAX, LanePlan,
+    OPERATORS_MAX, OperatorPlan, Plan,
 };
 pub use report::{Finding, Report, Severity, nearest};
 pub use section::Setting;

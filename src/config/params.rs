@@ -75,7 +75,10 @@ pub(super) fn shown<T: Serialize + Default>(value: &T) -> Vec<(String, String, O
 
 /// The legal words, out of serde's complaint about an unknown variant.
 pub(super) fn expected_words(message: &str) -> Option<Vec<&str>> {
-    let list = message.strip_prefix("unknown variant")?.split_once("expected")?.1;
+    let list = message
+        .strip_prefix("unknown variant")?
+        .split_once("expected")?
+        .1;
     Some(list.split('`').skip(1).step_by(2).collect())
 }
 
@@ -103,4 +106,3 @@ impl<'de> Deserializer<'de> for FieldNames<'_> {
         newtype_struct seq tuple tuple_struct map enum identifier ignored_any
     }
 }
-

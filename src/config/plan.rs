@@ -3,10 +3,12 @@
 
 use std::path::PathBuf;
 
-use nalgebra::{UnitQuaternion, Vector3};
-
+use crate::control::{Approach, ArmSpace, Coupling, Home, LaneParams, OnStop, Stale};
 use crate::geometry::{ArmBase, Pose, World};
-use crate::shaping::Limits;
+use crate::guard::Workspace;
+use crate::retarget::Mapping;
+use crate::shaping::{AxisLimits, Limits};
+use crate::time::Span;
 
 use super::section::Setting;
 use super::stand_in::{PiperParams, RctpParams};
@@ -52,31 +54,13 @@ pub struct ControlPlan {
     pub socket: Option<PathBuf>,
 }
 
-/// Whose loss holds whom.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HoldScope {
-    /// One lane's hold holds all; lanes engage together.
-    All,
-    /// Each lane for itself.
-    Lane,
-}
-
 /// How lanes depend on each other.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CouplingPlan {
-    /// Whose loss holds whom.
-    pub hold: HoldScope,
+    /// Whose hold holds whom.
+    pub hold: Coupling,
     /// Two tools are kept this far apart, metres; `None`: not watched.
     pub tcp_distance_min_m: Option<f64>,
-}
-
-/// What an arm does once the shaper has braked it after a stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnStop {
-    /// Keeps it where it is.
-    Hold,
-    /// Uses the arm's own stop (Piper: a damped sink).
-    ArmStop,
 }
 
 /// One operator.
@@ -133,72 +117,82 @@ pub struct LanePlan {
     /// The arm must rest this long after a stop, or its own stop is used.
     pub stop_within_ms: u32,
     /// Hand to goal.
-    pub mapping: MappingPlan,
+    pub mapping: Mapping,
     /// Where the tool may be.
-    pub workspace: WorkspacePlan,
-    /// How it may move.
-    pub limits: LimitsPlan,
-}
-
-/// Hand to goal.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct MappingPlan {
-    /// Relative or absolute.
-    pub kind: MappingKind,
-    /// Goal travel per hand travel.
-    pub scale: f64,
-    /// Turn of the operator's world about the vertical, seen from the arm's base, radians.
-    pub yaw_rad: f64,
-    /// Which translations follow, in arm base axes X, Y, Z.
-    pub axes: [bool; 3],
-    /// Whether rotation follows.
-    pub rotation: bool,
-}
-
-/// Relative or absolute.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum MappingKind {
-    /// Motion since engaging.
-    Relative,
-    /// The hand's place in its own world, moved and turned.
-    Absolute {
-        /// Added after scaling, arm base axes, metres.
-        offset_m: Vector3<f64>,
-        /// Tool rotation for an unrotated hand.
-        rotation: UnitQuaternion<f64>,
-        /// Refuse to approach from farther away, metres.
-        approach_max_m: f64,
-        /// Refuse to approach from a larger angle, radians.
-        approach_max_rad: f64,
-    },
-}
-
-/// Where the tool may be, arm base axes, metres.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WorkspacePlan {
-    /// Lowest corner of the box.
-    pub low_m: Vector3<f64>,
-    /// Highest corner of the box.
-    pub high_m: Vector3<f64>,
-    /// The wrist stays this far inside the reach of the arm.
-    pub reach_margin_m: f64,
-    /// The wrist stays this far from the axis of joint 1, or that joint swings.
-    pub wrist_axis_min_m: f64,
-}
-
-/// How the tool may move.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LimitsPlan {
+    pub workspace: Workspace,
     /// Velocity, acceleration, jerk of the tool.
-    pub tool: Limits,
-    /// Largest distance of command and measured pose, metres.
+    pub limits: Limits,
+    /// Absolute mapping's approach.
+    pub approach: Approach,
+    /// Largest distance of commanded and measured pose, metres.
     pub lead_max_m: f64,
-    /// Largest angle of command and measured pose, radians.
+    /// Largest angle of commanded and measured pose, rad.
     pub lead_max_rad: f64,
-    /// Gripper opening per second, 1 = the whole way.
-    pub gripper_speed_max_per_s: f64,
-    /// Joint speed while homing, rad/s.
-    pub home_speed_rad_s: f64,
+    /// Share of the joints' speed limits that may be used, 0..=1.
+    pub joint_speed_share: f64,
+    /// Gripper openings per second and its derivatives.
+    pub gripper: AxisLimits,
+    /// Joints while homing, rad/s and its derivatives.
+    pub home: AxisLimits,
+}
+
+/// What the arm itself contributes to the parameters of its lane.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ArmTraits<const N: usize> {
+    /// Home joints, rad.
+    pub home_q: [f64; N],
+    /// What the arm is commanded in.
+    pub space: ArmSpace,
+    /// It takes joint targets too, and homes with them.
+    pub home_in_joints: bool,
+    /// Age limits of its feedback.
+    pub feedback_stale: Stale,
+    /// Stiffness ramp at engaging; zero for arms without one.
+    pub engage_ramp: Span,
+}
+
+impl LanePlan {
+    /// The lane's parameters for control: what the plan says, what its operator and arm contribute, and whether the operator's axes
+    /// are verified.
+    #[must_use]
+    pub fn params<const N: usize>(
+        &self,
+        operator: &OperatorPlan,
+        arm: &ArmPlan,
+        arm_traits: &ArmTraits<N>,
+        frame_verified: bool,
+    ) -> LaneParams<N> {
+        let DevicePlan::Rctp(rctp) = &operator.device;
+        LaneParams {
+            mapping: self.mapping,
+            workspace: self.workspace,
+            limits: self.limits,
+            lead_max_m: self.lead_max_m,
+            lead_max_rad: self.lead_max_rad,
+            joint_speed_share: self.joint_speed_share,
+            gripper: self.gripper,
+            approach: self.approach,
+            home: Home {
+                q: arm_traits.home_q,
+                limits: self.home,
+            },
+            arm_space: arm_traits.space,
+            home_in_joints: arm_traits.home_in_joints,
+            isomorphic: false,
+            operator_stale: Stale {
+                hold_after: Span::from_ms(rctp.hold_after_ms.into()),
+                hard_after: Span::from_ms(rctp.disengage_after_ms.into()),
+            },
+            feedback_stale: arm_traits.feedback_stale,
+            on_stop: self.on_stop,
+            stop_within: Span::from_ms(self.stop_within_ms.into()),
+            engage_ramp: arm_traits.engage_ramp,
+            frame_verified,
+            hold_to_run: self.clutch_operator.is_some(),
+            keep_anchor: false,
+            command_period_s: 1.0 / f64::from(arm.command_hz),
+        }
+    }
 }
 
 impl Plan {

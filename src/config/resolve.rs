@@ -5,12 +5,15 @@ use std::path::PathBuf;
 
 use nalgebra::{UnitQuaternion, Vector3};
 
+use crate::control::{Approach, Coupling, OnStop};
 use crate::geometry::Pose;
-use crate::shaping::Limits;
+use crate::guard::Workspace;
+use crate::retarget::{Mapping, MappingKind};
+use crate::shaping::{AxisLimits, Limits};
 
 use super::plan::{
-    ArmKindPlan, ArmPlan, ControlPlan, CouplingPlan, DevicePlan, HoldScope, LanePlan, LimitsPlan,
-    MappingKind, MappingPlan, OPERATORS_MAX, OnStop, OperatorPlan, WorkspacePlan,
+    ArmKindPlan, ArmPlan, ControlPlan, CouplingPlan, DevicePlan, LanePlan, OPERATORS_MAX,
+    OperatorPlan,
 };
 use super::section::{Context, Section};
 
@@ -33,6 +36,9 @@ struct StopDefaults {
 
 const ON_STOP: [(&str, OnStop); 2] = [("hold", OnStop::Hold), ("arm_stop", OnStop::ArmStop)];
 const STOP_WITHIN_MS: std::ops::RangeInclusive<u32> = 100..=2000;
+/// An approach has arrived within this distance, metres, and angle, rad.
+const ARRIVED_M: f64 = 0.005;
+const ARRIVED_RAD: f64 = 0.05;
 /// Devices and arms that a plan can name.
 const DEVICES: [&str; 1] = ["rctp"];
 const ARMS: [&str; 1] = ["piper"];
@@ -114,8 +120,8 @@ fn coupling(section: &Section<'_>) -> CouplingPlan {
     CouplingPlan {
         hold: section.choice(
             "hold",
-            HoldScope::All,
-            &[("all", HoldScope::All), ("lane", HoldScope::Lane)],
+            Coupling::All,
+            &[("all", Coupling::All), ("lane", Coupling::Lane)],
         ),
         tcp_distance_min_m: section
             .number_opt("tcp_distance_min_mm", 50.0..=1000.0)
@@ -214,7 +220,10 @@ fn arm(section: &Section<'_>, name: String, rate_hz: u32) -> ArmPlan {
     let base_in_world = section.has("base_in_world").then(|| {
         let base = section.table("base_in_world");
         Pose::from_parts(
-            vector(base.numbers("position_mm", [0.0; 3], -5000.0..=5000.0).map(milli)),
+            vector(
+                base.numbers("position_mm", [0.0; 3], -5000.0..=5000.0)
+                    .map(milli),
+            ),
             euler(base.numbers("rotation_deg", [0.0; 3], -360.0..=360.0)),
         )
     });
@@ -271,6 +280,8 @@ fn lane(section: &Section<'_>, name: String, stop: StopDefaults, names: &Names<'
     let gripper_operator = other("gripper_operator").unwrap_or(operator);
     let clutch_operator = other("clutch_operator");
     let arm = section.text_required("arm", "the name of an [[arm]]");
+    let (mapping, approach) = mapping(&section.table("mapping"));
+    let limits = limits(names.context, &section.table("limits"));
     LanePlan {
         name,
         operator,
@@ -279,36 +290,50 @@ fn lane(section: &Section<'_>, name: String, stop: StopDefaults, names: &Names<'
         arm: names.find(section, "arm", &arm, &names.arms),
         on_stop: section.choice("on_stop", stop.on_stop, &ON_STOP),
         stop_within_ms: section.whole("stop_within_ms", stop.stop_within_ms, STOP_WITHIN_MS),
-        mapping: mapping(&section.table("mapping")),
+        mapping,
         workspace: workspace(&section.table("workspace")),
-        limits: limits(names.context, &section.table("limits")),
+        limits: limits.tool,
+        approach,
+        lead_max_m: limits.lead_max_m,
+        lead_max_rad: limits.lead_max_rad,
+        joint_speed_share: limits.joint_speed_share,
+        gripper: limits.gripper,
+        home: limits.home,
     }
 }
 
-fn mapping(section: &Section<'_>) -> MappingPlan {
+/// Keys of absolute mapping alone.
+const ABSOLUTE_ONLY: [&str; 6] = [
+    "offset_m",
+    "rotation_deg",
+    "approach_max_mm",
+    "approach_max_deg",
+    "approach_speed_m_s",
+    "approach_turn_deg_s",
+];
+
+fn mapping(section: &Section<'_>) -> (Mapping, Approach) {
     let absolute = section.choice("kind", false, &[("relative", false), ("absolute", true)]);
     let scale = section.number("scale", 1.0, 0.05..=3.0);
     let yaw_rad = section.number("yaw_deg", 0.0, -180.0..=180.0).to_radians();
-    let (axes, rotation) = {
+    let (follow_position, follow_rotation) = {
         let axes = section.table("axes");
         (
-            [axes.flag("x", true), axes.flag("y", true), axes.flag("z", true)],
+            ["x", "y", "z"].map(|axis| axes.flag(axis, true)),
             axes.flag("rotation", true),
         )
     };
-    if !rotation && axes == [false; 3] {
-        section.error("axes", "has nothing enabled", "enable at least one of x, y, z, rotation");
+    if !follow_rotation && follow_position == [false; 3] {
+        section.error(
+            "axes",
+            "has nothing enabled",
+            "enable at least one of x, y, z, rotation",
+        );
     }
-    const ABSOLUTE_ONLY: [&str; 4] =
-        ["offset_m", "rotation_deg", "approach_max_mm", "approach_max_deg"];
     let kind = if absolute {
         MappingKind::Absolute {
             offset_m: vector(section.numbers("offset_m", [0.0, 0.0, 0.3], -3.0..=3.0)),
             rotation: euler(section.numbers("rotation_deg", [0.0, 90.0, 0.0], -360.0..=360.0)),
-            approach_max_m: milli(section.number("approach_max_mm", 150.0, 10.0..=400.0)),
-            approach_max_rad: section
-                .number("approach_max_deg", 45.0, 5.0..=90.0)
-                .to_radians(),
         }
     } else {
         for key in ABSOLUTE_ONLY {
@@ -316,33 +341,77 @@ fn mapping(section: &Section<'_>) -> MappingPlan {
         }
         MappingKind::Relative
     };
-    MappingPlan {
+    let mapping = Mapping {
         kind,
         scale,
         yaw_rad,
-        axes,
-        rotation,
+        follow_position,
+        follow_rotation,
+    };
+    (mapping, approach(section, absolute))
+}
+
+fn approach(section: &Section<'_>, absolute: bool) -> Approach {
+    // A relative lane never approaches; it gets the same numbers, so that there is always something sane in the parameters.
+    let number = |key, default, bound: std::ops::RangeInclusive<f64>| {
+        if absolute {
+            section.number(key, default, bound)
+        } else {
+            default
+        }
+    };
+    Approach {
+        max_m: milli(number("approach_max_mm", 150.0, 10.0..=400.0)),
+        max_rad: number("approach_max_deg", 45.0, 5.0..=90.0).to_radians(),
+        lin_vel_max: number("approach_speed_m_s", 0.1, 0.01..=0.25),
+        ang_vel_max: number("approach_turn_deg_s", 30.0, 1.0..=90.0).to_radians(),
+        arrived_m: ARRIVED_M,
+        arrived_rad: ARRIVED_RAD,
     }
 }
 
-fn workspace(section: &Section<'_>) -> WorkspacePlan {
-    let span = |key, default| section.span(key, default, -2000.0..=2000.0, 20.0);
+fn workspace(section: &Section<'_>) -> Workspace {
+    let span = |key, default| {
+        section
+            .span(key, default, -2000.0..=2000.0, 20.0)
+            .map(milli)
+    };
     let (x, y, z) = (
         span("x_mm", [-400.0, 400.0]),
         span("y_mm", [-400.0, 400.0]),
         span("z_mm", [50.0, 700.0]),
     );
-    WorkspacePlan {
-        low_m: vector([x[0], y[0], z[0]].map(milli)),
-        high_m: vector([x[1], y[1], z[1]].map(milli)),
+    Workspace {
+        min_m: vector([x[0], y[0], z[0]]),
+        max_m: vector([x[1], y[1], z[1]]),
         reach_margin_m: milli(section.number("reach_margin_mm", 10.0, 2.0..=200.0)),
         wrist_axis_min_m: milli(section.number("wrist_axis_min_mm", 50.0, 20.0..=300.0)),
     }
 }
 
-fn limits(context: &Context, section: &Section<'_>) -> LimitsPlan {
+/// Everything in [lane.limits].
+struct LaneLimits {
+    tool: Limits,
+    lead_max_m: f64,
+    lead_max_rad: f64,
+    joint_speed_share: f64,
+    gripper: AxisLimits,
+    home: AxisLimits,
+}
+
+fn limits(context: &Context, section: &Section<'_>) -> LaneLimits {
     let rad = |key, default: f64, bound| section.number(key, default, bound).to_radians();
-    let plan = LimitsPlan {
+    let gripper_speed = |s: f64| AxisLimits {
+        vel_max: s,
+        acc_max: s * 10.0,
+        jerk_max: s * 200.0,
+    };
+    let home_speed = |s: f64| AxisLimits {
+        vel_max: s,
+        acc_max: s * 2.0,
+        jerk_max: s * 20.0,
+    };
+    let limits = LaneLimits {
         tool: Limits {
             lin_vel_max: section.number("tcp_speed_max_m_s", 0.25, 0.01..=1.5),
             lin_acc_max: section.number("accel_max_m_s2", 10.0, 0.2..=20.0),
@@ -353,17 +422,18 @@ fn limits(context: &Context, section: &Section<'_>) -> LimitsPlan {
         },
         lead_max_m: milli(section.number("lead_max_mm", 60.0, 5.0..=200.0)),
         lead_max_rad: rad("lead_max_deg", 20.0, 2.0..=60.0),
-        gripper_speed_max_per_s: section.number("gripper_speed_max_per_s", 2.0, 0.1..=10.0),
-        home_speed_rad_s: rad("home_speed_deg_s", 15.0, 1.0..=45.0),
+        joint_speed_share: section.number("joint_speed_percent", 80.0, 5.0..=100.0) * 1e-2,
+        gripper: gripper_speed(section.number("gripper_speed_max_per_s", 2.0, 0.1..=10.0)),
+        home: home_speed(rad("home_speed_deg_s", 15.0, 1.0..=45.0)),
     };
-    if let Err(error) = plan.tool.check() {
+    if let Err(error) = limits.tool.check() {
         context.error(
             section.at(),
-            format!("`{}`: {error}", section.path_of("limits")),
+            format!("[{}]: {error}", section.path()),
             "raise acceleration and jerk, or lower the speed",
         );
     }
-    plan
+    limits
 }
 
 fn milli(x: f64) -> f64 {

@@ -181,6 +181,11 @@ impl<'a> Section<'a> {
         self.path = path;
     }
 
+    /// This section's path for messages.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
     /// Where this section stands in the text.
     pub(super) fn at(&self) -> Range<usize> {
         self.at.clone()
@@ -369,9 +374,16 @@ impl<'a> Section<'a> {
                 self.wrong_type(key, v, &format!("it must be {}", one_of(words)));
                 return None;
             };
-            let found = words.iter().find(|(word, _)| *word == text).map(|(_, t)| *t);
+            let found = words
+                .iter()
+                .find(|(word, _)| *word == text)
+                .map(|(_, t)| *t);
             if found.is_none() {
-                self.not_a_word(key, text, &words.iter().map(|(w, _)| *w).collect::<Vec<_>>());
+                self.not_a_word(
+                    key,
+                    text,
+                    &words.iter().map(|(w, _)| *w).collect::<Vec<_>>(),
+                );
             }
             found
         });
@@ -479,7 +491,11 @@ impl<'a> Section<'a> {
             return None;
         };
         if items.len() != N {
-            self.error(key, &format!("has {} numbers, not {N}", items.len()), wanted);
+            self.error(
+                key,
+                &format!("has {} numbers, not {N}", items.len()),
+                wanted,
+            );
             return None;
         }
         let mut out = [0.0; N];
@@ -561,7 +577,7 @@ impl<'a> Section<'a> {
                 table: item.get_ref().as_table(),
                 at: item.span(),
                 asked: RefCell::default(),
-            flawed: Cell::new(false),
+                flawed: Cell::new(false),
             })
             .collect()
     }
@@ -607,9 +623,7 @@ impl<'a> Section<'a> {
                 self.not_a_word(key, text, &words);
             }
             (_, value) => {
-                let shown = value.map_or_else(String::new, |v| {
-                    format!(" = {}", show(v.get_ref()))
-                });
+                let shown = value.map_or_else(String::new, |v| format!(" = {}", show(v.get_ref())));
                 let message = format!("`{}`{shown}: {}", self.path_of(key), problem.message);
                 self.report(problem.at.clone(), message, "");
             }

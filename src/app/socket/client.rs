@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::request::{Reply, Request};
 use super::default_paths;
+use super::request::{Reply, Request};
 
 /// How long the client waits for an answer; longer than the daemon gives itself.
 const ANSWER_WITHIN: Duration = Duration::from_secs(4);
@@ -21,7 +21,9 @@ pub enum ClientError {
     #[error("no telearm is running: the control socket {0} is left over from one that ended")]
     Stale(PathBuf),
     /// Another user's daemon.
-    #[error("the daemon at {0} belongs to another user: run this command as that user, or with sudo")]
+    #[error(
+        "the daemon at {0} belongs to another user: run this command as that user, or with sudo"
+    )]
     Forbidden(PathBuf),
     /// The connection broke.
     #[error("the control socket {path} failed: {error}")]

@@ -228,7 +228,10 @@ impl Reply {
             "refused" => false,
             _ => return None,
         };
-        let length = length.parse().ok().filter(|l| *l <= super::REPLY_BYTES_MAX)?;
+        let length = length
+            .parse()
+            .ok()
+            .filter(|l| *l <= super::REPLY_BYTES_MAX)?;
         Some((good, length))
     }
 }

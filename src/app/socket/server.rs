@@ -242,11 +242,7 @@ fn refuse(mut stream: UnixStream, why: &str) {
 }
 
 /// One client, until it closes or the daemon ends.
-fn serve(
-    mut stream: UnixStream,
-    sender: &Sender<Incoming>,
-    ending: &AtomicBool,
-) -> io::Result<()> {
+fn serve(mut stream: UnixStream, sender: &Sender<Incoming>, ending: &AtomicBool) -> io::Result<()> {
     stream.set_read_timeout(Some(LOOK_EVERY))?;
     let mut lines = Lines::default();
     loop {

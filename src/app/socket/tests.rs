@@ -71,7 +71,16 @@ fn requests_survive_the_line() {
         assert_eq!(request.to_string().parse(), Ok(request));
     }
     assert_eq!("stop now please !".parse(), Ok(Request::Stop));
-    for bad in ["", "halt", "engage a b", "engage A", "home a", "recover", "reset x", "status x"] {
+    for bad in [
+        "",
+        "halt",
+        "engage a b",
+        "engage A",
+        "home a",
+        "recover",
+        "reset x",
+        "status x",
+    ] {
         assert!(bad.parse::<Request>().is_err(), "{bad}");
     }
 }
@@ -131,7 +140,12 @@ fn living_refused_dead_replaced() {
     ));
     let server = Server::open(&path).unwrap();
     let _service = echo(&server);
-    assert!(Client::connect(Some(&path)).unwrap().ask(&Request::Stop).is_ok());
+    assert!(
+        Client::connect(Some(&path))
+            .unwrap()
+            .ask(&Request::Stop)
+            .is_ok()
+    );
 }
 
 /// Guards: a file that is no socket is left alone.
@@ -227,5 +241,8 @@ fn unanswered_is_said() {
 fn no_daemon() {
     let dir = dir();
     let error = Client::connect(Some(&dir.path().join("none"))).unwrap_err();
-    assert!(error.to_string().contains("no telearm is running"), "{error}");
+    assert!(
+        error.to_string().contains("no telearm is running"),
+        "{error}"
+    );
 }
