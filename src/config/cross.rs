@@ -1,8 +1,12 @@
 //! Checks between sections: what is right by itself and wrong together.
 
-use super::plan::{ArmKindPlan, DevicePlan};
+use std::net::SocketAddr;
+
+use crate::operator::gesture::EngageBy;
+
+use super::plan::{ArmKindPlan, OperatorPlan};
 use super::resolve::Draft;
-use super::stand_in::Engage;
+use super::section::Section;
 
 pub(super) fn check(draft: &Draft<'_>) {
     ports(draft);
@@ -14,19 +18,23 @@ pub(super) fn check(draft: &Draft<'_>) {
 /// Two operators cannot listen on one port.
 fn ports(draft: &Draft<'_>) {
     for (i, (section, operator)) in draft.operators.iter().enumerate() {
-        let DevicePlan::Rctp(rctp) = &operator.device;
+        let listen = operator.device.listen();
         let twin = draft.operators[..i].iter().find(|(s, o)| {
-            let DevicePlan::Rctp(other) = &o.device;
-            other.port == rctp.port && !s.is_flawed() && !section.is_flawed()
+            !s.is_flawed() && !section.is_flawed() && same_door(listen, o.device.listen())
         });
         if let Some((_, twin)) = twin {
             section.error(
                 "port",
-                &format!("= {} is used by operator {} already", rctp.port, twin.name),
+                &format!("= {} is used by operator {} already", listen.port(), twin.name),
                 "the port is the only hand identity there is: the Quest sends the right hand to 8888, the left to 8889",
             );
         }
     }
+}
+
+fn same_door(a: SocketAddr, b: SocketAddr) -> bool {
+    let overlap = a.ip() == b.ip() || a.ip().is_unspecified() || b.ip().is_unspecified();
+    a.port() == b.port() && overlap
 }
 
 /// Two arms cannot share an interface.
@@ -70,33 +78,58 @@ fn lanes(draft: &Draft<'_>) {
         let Some((_, operator)) = draft.operators.get(lane.operator) else {
             continue;
         };
-        let DevicePlan::Rctp(rctp) = &operator.device;
-        match (rctp.engage, lane.clutch_operator) {
-            (Engage::OtherHand, None) => section.error(
+        if operator.device.engage() == EngageBy::Clutch {
+            section.error(
+                "operator",
+                &format!("= {:?} is a clutch for another hand", operator.name),
+                "a lane follows an operator whose engage is not \"clutch\"",
+            );
+        }
+        clutch(section, lane.clutch_operator, operator, draft);
+    }
+    unused(draft);
+}
+
+/// An operator that engages by the other hand needs that hand, and only such an operator does.
+fn clutch(
+    section: &Section<'_>,
+    clutch: Option<usize>,
+    operator: &OperatorPlan,
+    draft: &Draft<'_>,
+) {
+    let by_other_hand = operator.device.engage() == EngageBy::OtherHand;
+    let Some(clutch) = clutch else {
+        if by_other_hand {
+            section.error(
                 "clutch_operator",
                 "is missing",
                 format!(
                     "operator {} engages by the other hand: name the [[operator]] whose pinch it is",
                     operator.name
                 ),
-            ),
-            (Engage::OtherHand, Some(clutch)) if clutch == lane.operator => section.error(
-                "clutch_operator",
-                "is the lane's own operator",
-                "the clutch is the other hand",
-            ),
-            (Engage::OtherHand, _) | (_, None) => {}
-            (_, Some(_)) => section.error(
-                "clutch_operator",
-                "has no effect",
-                format!(
-                    "operator {} does not engage by the other hand; set engage = \"other_hand\" there",
-                    operator.name
-                ),
-            ),
+            );
         }
+        return;
+    };
+    if !by_other_hand {
+        section.error(
+            "clutch_operator",
+            "has no effect",
+            format!(
+                "operator {} does not engage by the other hand; set engage = \"other_hand\" there",
+                operator.name
+            ),
+        );
     }
-    unused(draft);
+    if let Some((_, other)) = draft.operators.get(clutch)
+        && other.device.engage() != EngageBy::Clutch
+    {
+        section.error(
+            "clutch_operator",
+            &format!("= {:?} is not a clutch", other.name),
+            format!("set engage = \"clutch\" in [[operator]] {}", other.name),
+        );
+    }
 }
 
 /// What no lane uses is most often a slip of a name.

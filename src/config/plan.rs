@@ -1,17 +1,20 @@
 //! [`Plan`]: the validated, immutable configuration of a run. Every default is filled in; numbers are SI unless the name says another
 //! unit. Cross-references are indices that exist.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::control::{Approach, ArmSpace, Coupling, Home, LaneParams, OnStop, Stale};
 use crate::geometry::{ArmBase, Pose, World};
 use crate::guard::Workspace;
+use crate::operator::gesture::EngageBy;
+use crate::operator::rctp;
 use crate::retarget::Mapping;
 use crate::shaping::{AxisLimits, Limits};
 use crate::time::Span;
 
 use super::section::Setting;
-use super::stand_in::{PiperParams, RctpParams};
+use super::stand_in::PiperParams;
 
 /// Most lanes, and therefore most arms, of a plan.
 pub const LANES_MAX: usize = 4;
@@ -76,7 +79,44 @@ pub struct OperatorPlan {
 #[derive(Debug, Clone, PartialEq)]
 pub enum DevicePlan {
     /// Quest hand over RCTP.
-    Rctp(RctpParams),
+    Rctp(rctp::Settings),
+}
+
+impl DevicePlan {
+    /// The registry's name of the device.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Rctp(_) => "rctp",
+        }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn listen(&self) -> SocketAddr {
+        match self {
+            Self::Rctp(settings) => settings.listen,
+        }
+    }
+
+    /// How it engages.
+    #[must_use]
+    pub const fn engage(&self) -> EngageBy {
+        match self {
+            Self::Rctp(settings) => settings.engage,
+        }
+    }
+
+    /// The name of the axes that `telearm check --frame` verifies; `None` for a device whose axes are not in doubt.
+    #[must_use]
+    pub const fn frame(&self) -> Option<&'static str> {
+        match self {
+            Self::Rctp(settings) => Some(match settings.frame {
+                rctp::Frame::OpenxrRh => "openxr_rh",
+                rctp::Frame::UnityLh => "unity_lh",
+            }),
+        }
+    }
 }
 
 /// One arm.
@@ -180,8 +220,8 @@ impl LanePlan {
             home_in_joints: arm_traits.home_in_joints,
             isomorphic: false,
             operator_stale: Stale {
-                hold_after: Span::from_ms(rctp.hold_after_ms.into()),
-                hard_after: Span::from_ms(rctp.disengage_after_ms.into()),
+                hold_after: rctp.hold_after,
+                hard_after: rctp.disengage_after,
             },
             feedback_stale: arm_traits.feedback_stale,
             on_stop: self.on_stop,

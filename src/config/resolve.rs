@@ -8,6 +8,7 @@ use nalgebra::{UnitQuaternion, Vector3};
 use crate::control::{Approach, Coupling, OnStop};
 use crate::geometry::Pose;
 use crate::guard::Workspace;
+use crate::operator::rctp;
 use crate::retarget::{Mapping, MappingKind};
 use crate::shaping::{AxisLimits, Limits};
 
@@ -189,9 +190,13 @@ fn kind(section: &Section<'_>, key: &str, known: &[&str]) -> String {
 
 fn operator(section: &Section<'_>, name: String) -> OperatorPlan {
     kind(section, "device", &DEVICES);
+    let params: rctp::Params = section.params(&["name", "device"]);
+    let settings = section.resolved(params.resolve(), || {
+        rctp::Settings::on_loopback(params.port)
+    });
     OperatorPlan {
         name,
-        device: DevicePlan::Rctp(section.params(&["name", "device"])),
+        device: DevicePlan::Rctp(settings),
     }
 }
 

@@ -13,6 +13,8 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::operator::params::ParamError;
+
 use super::params;
 use super::report::{Finding, Severity, nearest};
 
@@ -608,6 +610,20 @@ impl<'a> Section<'a> {
             self.note(&key, shown, default.as_deref());
         }
         value
+    }
+
+    /// Reports what a device or an arm itself refused in its parameters, and goes on with a stand-in.
+    pub(super) fn resolved<T>(
+        &self,
+        result: Result<T, Vec<ParamError>>,
+        stand_in: impl FnOnce() -> T,
+    ) -> T {
+        result.unwrap_or_else(|errors| {
+            for error in errors {
+                self.error(error.key, &format!("= {}", error.problem), "");
+            }
+            stand_in()
+        })
     }
 
     /// A device's or an arm's own complaint about one of its values.
