@@ -8,7 +8,8 @@
 //!   "engage right\n"  ───────►  parse; bad line: error reply  ──►  bounded channel: (Request, reply slot)
 //!   "ok 18\n" + 18 bytes  ◄───  wait for the reply, at most 2 s  ◄──  Reply
 //! ```
-//! One line is one request, one reply answers it; a connection may carry many. A line is at most [`LINE_BYTES_MAX`] long and there are
+//! One line is one request, one reply answers it; a connection may carry many. `stop` latches in the client's own thread, before anything
+//! else, and has places of its own when all others are taken. A line is at most [`LINE_BYTES_MAX`] long and there are
 //! at most [`CLIENTS_MAX`] clients. Try it with `socat - UNIX-CONNECT:$XDG_RUNTIME_DIR/telearm.sock`.
 
 mod client;
@@ -23,12 +24,14 @@ pub use client::{Client, ClientError, find};
 pub use request::{
     BadRequest, HomeRun, LANE_NAME_MAX, LatencyFormat, Reply, Request, StatusFormat,
 };
-pub use server::{Incoming, ReplySlot, Server, ServerError};
+pub use server::{Incoming, OnStop, ReplySlot, Server, ServerError};
 
 /// Longest request line, bytes, without its end.
 pub const LINE_BYTES_MAX: usize = 256;
 /// Most clients at once; one more is told so and closed.
 pub const CLIENTS_MAX: usize = 8;
+/// Further clients that are heard for a `stop` alone, and then closed.
+pub const STOP_CLIENTS_MAX: usize = 4;
 /// Longest reply that a client accepts, bytes.
 pub const REPLY_BYTES_MAX: usize = 4 << 20;
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
 use super::request::{BadRequest, Reply, Request};
-use super::{CLIENTS_MAX, LINE_BYTES_MAX, lock_path};
+use super::{CLIENTS_MAX, LINE_BYTES_MAX, STOP_CLIENTS_MAX, lock_path};
 
 /// How long a client waits for the service thread.
 const REPLY_WITHIN: Duration = Duration::from_secs(2);
@@ -30,6 +30,9 @@ pub struct Incoming {
     /// Where the answer goes. Dropping it unanswered tells the client so.
     pub reply: ReplySlot,
 }
+
+/// What happens on `stop`, at once and in the client's own thread: a stop waits for nobody.
+pub type OnStop = Arc<dyn Fn() + Send + Sync>;
 
 /// Takes one reply; never blocks.
 #[derive(Debug)]
@@ -77,11 +80,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the socket and starts listening.
+    /// Opens the socket and starts listening. `on_stop` is called for each `stop`, before the request goes on to the service thread,
+    /// and also when that thread is busy or gone; it has to latch, and may be called from several threads.
     ///
     /// # Errors
     /// When a living daemon has the socket, or the system refuses.
-    pub fn open(path: &Path) -> Result<Self, ServerError> {
+    pub fn open(path: &Path, on_stop: OnStop) -> Result<Self, ServerError> {
         let io = |error| ServerError::Io {
             path: path.to_owned(),
             error,
@@ -95,7 +99,14 @@ impl Server {
             let ending = Arc::clone(&ending);
             thread::Builder::new()
                 .name("socket".to_owned())
-                .spawn(move || accept(&listener, &sender, &ending))
+                .spawn(move || {
+                    let door = Door {
+                        sender,
+                        on_stop,
+                        ending,
+                    };
+                    accept(&listener, &door);
+                })
                 .map_err(io)?
         };
         Ok(Self {
@@ -193,10 +204,18 @@ fn bind_private(path: &Path) -> io::Result<UnixListener> {
     bound
 }
 
-fn accept(listener: &UnixListener, sender: &Sender<Incoming>, ending: &Arc<AtomicBool>) {
+/// What every client thread needs.
+#[derive(Clone)]
+struct Door {
+    sender: Sender<Incoming>,
+    on_stop: OnStop,
+    ending: Arc<AtomicBool>,
+}
+
+fn accept(listener: &UnixListener, door: &Door) {
     let clients = Arc::new(AtomicUsize::new(0));
     for stream in listener.incoming() {
-        if ending.load(Ordering::Acquire) {
+        if door.ending.load(Ordering::Acquire) {
             return;
         }
         let Ok(stream) = stream else {
@@ -205,22 +224,19 @@ fn accept(listener: &UnixListener, sender: &Sender<Incoming>, ending: &Arc<Atomi
             continue;
         };
         let _ = stream.set_write_timeout(Some(WRITE_WITHIN));
-        if clients.fetch_add(1, Ordering::AcqRel) >= CLIENTS_MAX {
-            clients.fetch_sub(1, Ordering::AcqRel);
-            refuse(stream, "too many clients on the control socket");
+        let place = clients.fetch_add(1, Ordering::AcqRel);
+        let slot = Slot(Arc::clone(&clients));
+        if place >= CLIENTS_MAX + STOP_CLIENTS_MAX {
+            refuse(stream);
             continue;
         }
-        let (sender, ending, slot) = (
-            sender.clone(),
-            Arc::clone(ending),
-            Slot(Arc::clone(&clients)),
-        );
+        let door = door.clone();
         let spawned = thread::Builder::new()
             .name("client".to_owned())
             .spawn(move || {
                 let _slot = slot;
                 // A broken connection is the client's business.
-                let _ = serve(stream, &sender, &ending);
+                let _ = serve(stream, &door, place >= CLIENTS_MAX);
             });
         if spawned.is_err() {
             log::warn!("no thread for a client of the control socket");
@@ -237,29 +253,49 @@ impl Drop for Slot {
     }
 }
 
-fn refuse(mut stream: UnixStream, why: &str) {
-    let _ = stream.write_all(&Reply::Refused(why.to_owned()).encode());
+const TOO_MANY: &str = "too many clients on the control socket";
+
+fn refuse(mut stream: UnixStream) {
+    let _ = stream.write_all(&Reply::Refused(TOO_MANY.to_owned()).encode());
 }
 
-/// One client, until it closes or the daemon ends.
-fn serve(mut stream: UnixStream, sender: &Sender<Incoming>, ending: &AtomicBool) -> io::Result<()> {
+/// One client, until it closes or the daemon ends. The last places are for a stop alone.
+fn serve(mut stream: UnixStream, door: &Door, stop_only: bool) -> io::Result<()> {
     stream.set_read_timeout(Some(LOOK_EVERY))?;
     let mut lines = Lines::default();
     loop {
         match lines.next(&mut stream) {
             Ok(None) => return Ok(()),
             Ok(Some(line)) => {
-                let reply = line
-                    .and_then(|line| line.parse())
-                    .map_or_else(|bad| Reply::Refused(bad.to_string()), |r| ask(r, sender));
+                let request = line.and_then(|line| line.parse());
+                if request == Ok(Request::Stop) {
+                    (door.on_stop)();
+                }
+                let reply = match request {
+                    Err(bad) => Reply::Refused(bad.to_string()),
+                    Ok(Request::Stop) => stop(door),
+                    Ok(_) if stop_only => Reply::Refused(TOO_MANY.to_owned()),
+                    Ok(request) => ask(request, &door.sender),
+                };
                 stream.write_all(&reply.encode())?;
+                if stop_only {
+                    return Ok(());
+                }
             }
             Err(error) if is_timeout(&error) => {}
             Err(error) => return Err(error),
         }
-        if ending.load(Ordering::Acquire) {
+        if door.ending.load(Ordering::Acquire) {
             return Ok(());
         }
+    }
+}
+
+/// The stop is latched already; the service thread only says so, and its silence does not make it less of a stop.
+fn stop(door: &Door) -> Reply {
+    match ask(Request::Stop, &door.sender) {
+        Reply::Ok(text) => Reply::Ok(text),
+        Reply::Refused(why) => Reply::Ok(format!("stop latched ({why})")),
     }
 }
 

@@ -25,6 +25,10 @@ fn echo(server: &Server) -> thread::JoinHandle<usize> {
     })
 }
 
+fn open(path: &Path) -> Result<Server, ServerError> {
+    Server::open(path, std::sync::Arc::new(|| {}))
+}
+
 fn dir() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
@@ -90,7 +94,7 @@ fn requests_survive_the_line() {
 fn ask_and_answer() {
     let dir = dir();
     let path = dir.path().join("t.sock");
-    let server = Server::open(&path).unwrap();
+    let server = open(&path).unwrap();
     let service = echo(&server);
     let mut client = Client::connect(Some(&path)).unwrap();
     let request = Request::Engage(Some("right".to_owned()));
@@ -114,7 +118,7 @@ fn ask_and_answer() {
 fn only_the_owner() {
     let dir = dir();
     let path = dir.path().join("t.sock");
-    let server = Server::open(&path).unwrap();
+    let server = open(&path).unwrap();
     let mode = |p: &Path| std::fs::metadata(p).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&path), 0o600);
     assert_eq!(mode(&lock_path(&path)), 0o600);
@@ -127,8 +131,8 @@ fn only_the_owner() {
 fn living_refused_dead_replaced() {
     let dir = dir();
     let path = dir.path().join("t.sock");
-    let first = Server::open(&path).unwrap();
-    let error = Server::open(&path).unwrap_err().to_string();
+    let first = open(&path).unwrap();
+    let error = open(&path).unwrap_err().to_string();
     assert!(error.contains(&std::process::id().to_string()), "{error}");
     drop(first);
 
@@ -138,7 +142,7 @@ fn living_refused_dead_replaced() {
         Client::connect(Some(&path)),
         Err(ClientError::Stale(_))
     ));
-    let server = Server::open(&path).unwrap();
+    let server = open(&path).unwrap();
     let _service = echo(&server);
     assert!(
         Client::connect(Some(&path))
@@ -154,7 +158,7 @@ fn other_files_are_left_alone() {
     let dir = dir();
     let path = dir.path().join("precious");
     std::fs::write(&path, "data").unwrap();
-    assert!(Server::open(&path).is_err());
+    assert!(open(&path).is_err());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "data");
 }
 
@@ -163,7 +167,7 @@ fn other_files_are_left_alone() {
 fn bad_lines_do_not_end_a_connection() {
     let dir = dir();
     let path = dir.path().join("t.sock");
-    let server = Server::open(&path).unwrap();
+    let server = open(&path).unwrap();
     let _service = echo(&server);
     let mut raw = UnixStream::connect(&path).unwrap();
     raw.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
@@ -193,7 +197,7 @@ fn bad_lines_do_not_end_a_connection() {
 fn clients_are_bounded() {
     let dir = dir();
     let path = dir.path().join("t.sock");
-    let server = Server::open(&path).unwrap();
+    let server = open(&path).unwrap();
     let _service = echo(&server);
     let mut clients: Vec<_> = (0..CLIENTS_MAX)
         .map(|_| {
@@ -203,13 +207,16 @@ fn clients_are_bounded() {
         })
         .collect();
     let mut extra = Client::connect(Some(&path)).unwrap();
-    // The daemon may have closed before our request arrives, so either answer is a refusal.
-    assert!(!matches!(extra.ask(&Request::Stop), Ok(Reply::Ok(_))));
+    let status = Request::Status(StatusFormat::Line);
+    assert!(matches!(extra.ask(&status), Ok(Reply::Refused(_))));
+    // A stop is heard even now.
+    let mut stop = Client::connect(Some(&path)).unwrap();
+    assert!(matches!(stop.ask(&Request::Stop), Ok(Reply::Ok(_))));
     clients.pop();
     let since = Instant::now();
     let free = loop {
         let mut client = Client::connect(Some(&path)).unwrap();
-        if let Ok(Reply::Ok(_)) = client.ask(&Request::Stop) {
+        if let Ok(Reply::Ok(_)) = client.ask(&status) {
             break true;
         }
         if since.elapsed() > Duration::from_secs(5) {
@@ -225,11 +232,11 @@ fn clients_are_bounded() {
 fn unanswered_is_said() {
     let dir = dir();
     let path = dir.path().join("t.sock");
-    let server = Server::open(&path).unwrap();
+    let server = open(&path).unwrap();
     let incoming = server.incoming().clone();
     let forgetful = thread::spawn(move || drop(incoming.recv()));
     let mut client = Client::connect(Some(&path)).unwrap();
-    let Reply::Refused(why) = client.ask(&Request::Stop).unwrap() else {
+    let Reply::Refused(why) = client.ask(&Request::Reset).unwrap() else {
         panic!("an unanswered request is not good");
     };
     assert!(why.contains("did not answer"), "{why}");
@@ -245,4 +252,33 @@ fn no_daemon() {
         error.to_string().contains("no telearm is running"),
         "{error}"
     );
+}
+
+/// Guards: a stop latches at once, even when the service thread is stuck and the queue is full, and is never reported as refused.
+#[test]
+fn stop_waits_for_nobody() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    let dir = dir();
+    let path = dir.path().join("t.sock");
+    let latched = Arc::new(AtomicU32::new(0));
+    let on_stop = {
+        let latched = Arc::clone(&latched);
+        Arc::new(move || {
+            latched.fetch_add(1, Ordering::SeqCst);
+        })
+    };
+    // Nobody takes requests out.
+    let server = Server::open(&path, on_stop).unwrap();
+    let mut raw = UnixStream::connect(&path).unwrap();
+    let since = Instant::now();
+    raw.write_all(b"stop\n").unwrap();
+    while latched.load(Ordering::SeqCst) == 0 {
+        assert!(since.elapsed() < Duration::from_secs(1));
+        thread::sleep(Duration::from_millis(1));
+    }
+    let mut client = Client::connect(Some(&path)).unwrap();
+    assert!(matches!(client.ask(&Request::Stop).unwrap(), Reply::Ok(t) if t.contains("latched")));
+    assert_eq!(latched.load(Ordering::SeqCst), 2);
+    drop(server);
 }
