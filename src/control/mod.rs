@@ -10,14 +10,22 @@
 )]
 
 mod edges;
+mod engine;
 mod group;
 mod lane;
 mod motion;
 mod params;
 mod report;
 mod rest;
+mod runner;
+pub mod thread;
 
+pub use engine::{
+    Answer, CycleDone, Engine, EngineParts, HOME_REPEAT, LaneSet, OPERATORS_MAX, Request,
+    StopAsserted,
+};
 pub use group::{GroupView, LaneStanding, view};
 pub use lane::{Lane, LaneInputs, LaneOutput, Requests};
 pub use params::{Approach, ArmSpace, Coupling, Home, LaneParams, OnStop, Stale};
 pub use report::{LaneCounters, LaneReport, Slowed};
+pub use runner::{CycleInputs, LaneSent, LaneView, Listens, RunLane, Runner};

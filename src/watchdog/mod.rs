@@ -23,5 +23,7 @@
 )]
 
 mod judge;
+mod thread;
 
 pub use judge::{Judge, LaneLook, Look, Ruling, TakeoverReason};
+pub use thread::{Ward, Watchdog, WatchdogEvent};
