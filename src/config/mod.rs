@@ -5,6 +5,7 @@
 //! lanes and the checks between sections.
 
 mod cross;
+pub mod frame;
 mod params;
 mod plan;
 mod report;
