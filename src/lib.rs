@@ -2,8 +2,10 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod app;
 pub mod arm;
 pub mod cli;
+pub mod config;
 pub mod control;
 pub mod geometry;
 pub mod guard;
