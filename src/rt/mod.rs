@@ -1,4 +1,3 @@
-<<<<<<< HEAD
 //! What a real-time thread needs from the machine, and the proof that it got it.
 //!
 //! | module | does | where |
@@ -8,6 +7,7 @@
 //! | [`histogram`] | latency histograms, and their way to another thread | hot |
 //! | [`panic`] | what a panic of a real-time thread does before it unwinds | hot |
 //! | [`alloc`] | counts heap use, to prove that there is none | hot |
+//! | [`net`] | datagrams with the kernel's receive stamp | hot |
 //! | [`sched`] | policy, priority, core, name; set and read back | start-up |
 //! | [`memory`] | locking and touching memory, C-state latency, page faults | start-up |
 //! | [`preflight`] | what this host allows | start-up |
@@ -22,6 +22,7 @@ pub mod clock;
 pub mod histogram;
 pub mod measure;
 pub mod memory;
+pub mod net;
 pub mod pace;
 pub mod panic;
 pub mod preflight;
@@ -30,8 +31,3 @@ pub mod report;
 pub mod sched;
 
 pub use refusal::Refusal;
-=======
-//! What the real-time threads need of the operating system.
-
-pub mod net;
->>>>>>> rctp
