@@ -130,6 +130,12 @@ impl SourceId {
         Self(index)
     }
 
+    /// As one number, for recordings and for layers that must not know this type.
+    #[must_use]
+    pub const fn code(self) -> u16 {
+        self.0
+    }
+
     /// The index of an operator source; `None` for our own threads.
     #[must_use]
     pub const fn operator_index(self) -> Option<u16> {

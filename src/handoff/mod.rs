@@ -9,6 +9,7 @@
 //! | no motion frame once the watchdog has taken over | [`tx_gate`], [`Revoker`] | see [`gate`] |
 //! | every occurrence, for the log | [`event_ring`] | bounded; what did not fit is counted by kind |
 //! | how old is the newest usable sample | [`LastUsable`] | "never" is a value of its own, not zero |
+//! | which lane follows just now | [`LaneBoard`] | an atomic per lane, for the watchdog |
 //! | is that thread still alive | [`Heartbeat`] | a counter of turns |
 //! | a few requests from one plain thread into control | `heapless::spsc` | bounded, wait-free |
 //! | plain thread to plain thread | `crossbeam_channel::bounded` | not for a real-time thread: its receiver can hang behind a preempted sender |
@@ -30,6 +31,7 @@
 )]
 
 pub mod age;
+pub mod board;
 pub mod events;
 pub mod gate;
 pub mod latch;
@@ -39,6 +41,7 @@ pub(crate) mod sys;
 pub mod wake;
 
 pub use age::{Heartbeat, LastUsable};
+pub use board::{LANES_MAX, LaneBoard, LaneLine};
 pub use events::{EventKind, EventReceiver, EventSender, event_ring};
 pub use gate::{ControlGate, Revoker, SendPermit, TxRefused, WatchdogGate, tx_gate};
 pub use latch::{LatchState, ResetRefused, SourceId, StopCause, StopLatch, StopReason};
