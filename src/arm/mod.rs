@@ -19,6 +19,9 @@
 //! * a lost bus, a foreign command, a silent joint become named faults; none of them sends a motion or a power-off frame;
 //! * the stop port works without the control thread.
 
+pub mod can;
+pub mod frame;
+
 use std::io;
 use std::os::fd::RawFd;
 
