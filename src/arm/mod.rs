@@ -20,7 +20,10 @@
 //! * the stop port works without the control thread.
 
 pub mod can;
+/// CAN frames as plain data.
 pub mod frame;
+/// AgileX Piper.
+pub mod piper;
 
 use std::io;
 use std::os::fd::RawFd;
