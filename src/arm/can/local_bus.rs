@@ -459,6 +459,12 @@ impl BusNode {
         taken
     }
 
+    /// Sends an error frame as if a controller had made it: a vcan interface and a local bus pass it on.
+    pub fn send_error(&mut self, class: u32) {
+        // A full queue only loses the announcement; the silence that follows is seen anyway.
+        let _ = sys::send_group(self.fd.as_raw_fd(), &[KernelFrame::error(class, [0; 8])]);
+    }
+
     /// Gives every data frame that others have sent. `false` when the bus is gone.
     pub fn drain(&mut self, mut sink: impl FnMut(Frame)) -> bool {
         let mut alive = true;
