@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
-use crate::arm::registry::{AnyArm, ArmReport, BuiltArm};
+use crate::arm::can::StampSource;
+use crate::arm::piper::params::{DriveMode, PiperParams};
+use crate::arm::registry::{AnyArm, ArmPlan as ArmBuild, ArmReport, BuiltArm};
 use crate::arm::{Arm, HoldFrames};
 use crate::config::frame::FrameStore;
-use crate::config::{DevicePlan, LanePlan, OperatorPlan, Plan};
-use crate::control::{Lane, Listens, RunLane, Runner};
+use crate::config::{ArmKindPlan, ArmTraits, DevicePlan, LanePlan, OperatorPlan, Plan};
+use crate::control::{ArmSpace, Lane, Listens, RunLane, Runner, Stale};
 use crate::handoff::{LastUsable, Reader, SourceId, StopLine, mailbox};
-use crate::operator::io::{BoundPort, Outlets, Source, SourceStats};
+use crate::operator::io::udp::Outlets;
+use crate::operator::io::{BoundPort, Source, SourceStats};
 use crate::operator::rctp;
 use crate::signal::OperatorSample;
 use crate::time::Span;
@@ -64,19 +67,35 @@ pub fn open(plan: &Plan, line: &Arc<StopLine>, exempt: bool, dry_run: bool) -> R
     };
     for (index, operator) in (0u16..).zip(&plan.operators) {
         let verified = exempt
-            || operator.device.frame().is_none_or(|frame| store.is_verified(&operator.name, operator.device.kind(), frame));
-        open_operator(operator, index, line, verified, &mut opened).with_context(|| format!("operator \"{}\"", operator.name))?;
+            || operator.device.frame().is_none_or(|frame| {
+                store.is_verified(&operator.name, operator.device.kind(), frame)
+            });
+        open_operator(operator, index, line, verified, &mut opened)
+            .with_context(|| format!("operator \"{}\"", operator.name))?;
     }
     for lane in &plan.lanes {
-        let arm = plan.arms.get(lane.arm).context("a lane names an arm that is not there")?;
-        let built = arm.kind.open(plan.rate_hz).with_context(|| format!("arm \"{}\"", arm.name))?;
+        let arm = plan
+            .arms
+            .get(lane.arm)
+            .context("a lane names an arm that is not there")?;
+        let ArmKindPlan::Piper(piper) = &arm.kind;
+        let built = ArmBuild::build(piper, StampSource::Kernel)
+            .map_err(anyhow::Error::msg)
+            .with_context(|| format!("arm \"{}\"", arm.name))?;
         opened.reports.push(Arc::clone(&built.report));
-        add_lane(plan, lane, built, dry_run, &mut opened).with_context(|| format!("lane \"{}\"", lane.name))?;
+        add_lane(plan, lane, built, dry_run, &mut opened)
+            .with_context(|| format!("lane \"{}\"", lane.name))?;
     }
     Ok(opened)
 }
 
-fn open_operator(operator: &OperatorPlan, index: u16, line: &Arc<StopLine>, verified: bool, opened: &mut Opened) -> Result<()> {
+fn open_operator(
+    operator: &OperatorPlan,
+    index: u16,
+    line: &Arc<StopLine>,
+    verified: bool,
+    opened: &mut Opened,
+) -> Result<()> {
     let DevicePlan::Rctp(settings) = &operator.device;
     let port = BoundPort::bind(settings.listen)?;
     let listen = port.local_addr()?;
@@ -102,30 +121,70 @@ fn open_operator(operator: &OperatorPlan, index: u16, line: &Arc<StopLine>, veri
     Ok(())
 }
 
-fn add_lane(plan: &Plan, lane: &LanePlan, built: BuiltArm, dry_run: bool, opened: &mut Opened) -> Result<()> {
+fn add_lane(
+    plan: &Plan,
+    lane: &LanePlan,
+    built: BuiltArm,
+    dry_run: bool,
+    opened: &mut Opened,
+) -> Result<()> {
+    let Some(ArmKindPlan::Piper(piper)) = plan.arms.get(lane.arm).map(|a| &a.kind) else {
+        bail!("the plan's cross references are broken");
+    };
     match built.arm {
-        AnyArm::Six(arm) => add::<6>(plan, lane, arm, dry_run, opened),
+        AnyArm::Six(arm) => add(plan, lane, arm, &piper_traits(piper), dry_run, opened),
         AnyArm::Seven(_) => bail!("arms with seven joints are not supported by this build yet"),
     }
 }
 
-fn add<const N: usize>(plan: &Plan, lane: &LanePlan, arm: Box<dyn Arm<N>>, dry_run: bool, opened: &mut Opened) -> Result<()>
+/// What a Piper contributes to its lane. Its pose comes at 200 Hz: 50 ms is ten missed reports, 250 ms a dead bus.
+fn piper_traits(params: &PiperParams) -> ArmTraits<6> {
+    ArmTraits {
+        home_q: params.home_deg.map(f64::to_radians),
+        space: match params.mode {
+            DriveMode::Pose => ArmSpace::Tcp,
+            DriveMode::Joint => ArmSpace::Joint,
+        },
+        home_in_joints: false,
+        feedback_stale: Stale {
+            hold_after: Span::from_ms(50),
+            hard_after: Span::from_ms(250),
+        },
+        engage_ramp: Span::ZERO,
+    }
+}
+
+fn add<const N: usize>(
+    plan: &Plan,
+    lane: &LanePlan,
+    arm: Box<dyn Arm<N>>,
+    traits: &ArmTraits<N>,
+    dry_run: bool,
+    opened: &mut Opened,
+) -> Result<()>
 where
-    crate::config::ArmKindPlan: crate::config::LaneTraits<N>,
+    Runner<N>: RunLane + 'static,
 {
-    let (Some(operator), Some(arm_plan), Some(source)) =
-        (plan.operators.get(lane.operator), plan.arms.get(lane.arm), opened.operators.get(lane.operator))
-    else {
+    let (Some(operator), Some(arm_plan), Some(source)) = (
+        plan.operators.get(lane.operator),
+        plan.arms.get(lane.arm),
+        opened.operators.get(lane.operator),
+    ) else {
         bail!("the plan's cross references are broken");
     };
-    let traits = crate::config::LaneTraits::<N>::traits(&arm_plan.kind);
-    let params = lane.params(operator, arm_plan, &traits, source.frame_verified);
-    let arm: Box<dyn Arm<N>> = if dry_run { Box::new(super::dry::DryArm::new(arm)) } else { arm };
+    let params = lane.params(operator, arm_plan, traits, source.frame_verified);
+    let arm: Box<dyn Arm<N>> = if dry_run {
+        Box::new(super::dry::DryArm::new(arm))
+    } else {
+        arm
+    };
     let (hold_out, hold_in) = mailbox(HoldFrames::EMPTY);
     opened.wards.push(Ward {
         last_usable: Arc::clone(&source.last_usable),
         hold_after: source.limits.0,
-        port: arm.stop_port().context("cannot open the watchdog's own way to the arm")?,
+        port: arm
+            .stop_port()
+            .context("cannot open the watchdog's own way to the arm")?,
         motion_fd: arm.motion_fd(),
         hold: hold_in,
         hold_period: Span::from_s(params.command_period_s),
@@ -137,6 +196,9 @@ where
         clutch: lane.clutch_operator,
     };
     let divisor = u64::from(plan.rate_hz / arm_plan.command_hz.max(1)).max(1);
-    opened.lanes.push((Box::new(Runner::new(Lane::new(params), arm, listens, hold_out)), divisor));
+    opened.lanes.push((
+        Box::new(Runner::new(Lane::new(params), arm, listens, hold_out)),
+        divisor,
+    ));
     Ok(())
 }

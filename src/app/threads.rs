@@ -12,7 +12,10 @@ use crate::control::thread::{
     AnswerReceiver, ControlEvent, ControlLoop, ControlView, Numbered, REQUEST_QUEUE, RequestSender,
 };
 use crate::control::{Engine, EngineParts, StopAsserted};
-use crate::handoff::{EventReceiver, Heartbeat, LaneBoard, Reader, Revoker, SourceId, StopLine, StopReason, event_ring, mailbox, tx_gate};
+use crate::handoff::{
+    EventReceiver, Heartbeat, LaneBoard, Reader, Revoker, SourceId, StopLine, StopReason,
+    event_ring, mailbox, tx_gate,
+};
 use crate::operator::io::{InputOptions, InputThread, LoopCounters};
 use crate::rt::histogram::{LatencyCollector, latency_exchange};
 use crate::rt::pace::Pacer;
@@ -65,7 +68,12 @@ pub struct Threads {
 ///
 /// # Errors
 /// When a thread cannot be started, or real-time rights are required and not granted.
-pub fn start(plan: &Plan, opened: &mut Opened, line: Arc<StopLine>, require_rt: bool) -> Result<Threads> {
+pub fn start(
+    plan: &Plan,
+    opened: &mut Opened,
+    line: Arc<StopLine>,
+    require_rt: bool,
+) -> Result<Threads> {
     rt_panic::install(Arc::clone(&line));
     let quit = Arc::new(AtomicBool::new(false));
     let board = Arc::new(LaneBoard::default());
@@ -97,7 +105,12 @@ pub fn start(plan: &Plan, opened: &mut Opened, line: Arc<StopLine>, require_rt: 
     let (control_tx, control_events) = event_ring::<ControlEvent, EVENTS>();
     let (recorder, latencies) = latency_exchange();
     let (view_out, view) = mailbox(ControlView::default());
-    let away_after = opened.operators.iter().map(|o| o.limits.0).min().unwrap_or(Span::from_ms(100));
+    let away_after = opened
+        .operators
+        .iter()
+        .map(|o| o.limits.0)
+        .min()
+        .unwrap_or(Span::from_ms(100));
     let engine = Engine::new(EngineParts {
         lanes: std::mem::take(&mut opened.lanes),
         readers: std::mem::take(&mut opened.readers),
@@ -110,7 +123,8 @@ pub fn start(plan: &Plan, opened: &mut Opened, line: Arc<StopLine>, require_rt: 
     let spin = Span::from_us(i64::from(plan.control.spin_us));
     let rate_hz = plan.rate_hz;
     let make = {
-        let (line, quit, heartbeat) = (Arc::clone(&line), Arc::clone(&quit), Arc::clone(&heartbeat));
+        let (line, quit, heartbeat) =
+            (Arc::clone(&line), Arc::clone(&quit), Arc::clone(&heartbeat));
         move || ControlLoop {
             engine,
             pacer: Pacer::new(clock::now() + period, rate_hz).with_spin(spin),
@@ -126,7 +140,11 @@ pub fn start(plan: &Plan, opened: &mut Opened, line: Arc<StopLine>, require_rt: 
             quit,
         }
     };
-    let wanted = Wanted { name: "control", policy: Policy::Fifo(plan.control.priority), cpu: core };
+    let wanted = Wanted {
+        name: "control",
+        policy: Policy::Fifo(plan.control.priority),
+        cpu: core,
+    };
     let (go, wait) = bounded(1);
     let control = spawn_control(make, wanted, reports_out.clone(), wait)?;
 
@@ -138,7 +156,11 @@ pub fn start(plan: &Plan, opened: &mut Opened, line: Arc<StopLine>, require_rt: 
             name: "input",
             away_after,
             set_up: Box::new(move || {
-                let wanted = Wanted { name: "input", policy: Policy::Fifo(INPUT_PRIORITY), cpu: watchdog_core };
+                let wanted = Wanted {
+                    name: "input",
+                    policy: Policy::Fifo(INPUT_PRIORITY),
+                    cpu: watchdog_core,
+                };
                 let _ = set_up_line.send(sched::apply(wanted));
                 rt_panic::stop_on_panic("input", SourceId::PROCESS, StopReason::InputThreadDied);
             }),
@@ -170,7 +192,8 @@ pub fn start(plan: &Plan, opened: &mut Opened, line: Arc<StopLine>, require_rt: 
         bail!("real-time scheduling is required and was refused: {refused}");
     }
     // Only now may control touch the arms.
-    go.send(()).context("the control thread ended before its first cycle")?;
+    go.send(())
+        .context("the control thread ended before its first cycle")?;
     Ok(threads)
 }
 
@@ -182,7 +205,8 @@ impl Threads {
 
     /// Every lane has stopped following.
     pub fn is_quiet(&self) -> bool {
-        (0..crate::handoff::LANES_MAX).all(|i| self.board.lane(i).is_none_or(|line| !line.follows()))
+        (0..crate::handoff::LANES_MAX)
+            .all(|i| self.board.lane(i).is_none_or(|line| !line.follows()))
     }
 
     /// Ends the threads: input first, control next, the watchdog last. Gives false if control had panicked.
@@ -205,11 +229,19 @@ impl Threads {
     }
 }
 
-fn spawn_watchdog(watchdog: Watchdog, cpu: Option<usize>, reports: Sender<SchedReport>) -> Result<JoinHandle<()>> {
+fn spawn_watchdog(
+    watchdog: Watchdog,
+    cpu: Option<usize>,
+    reports: Sender<SchedReport>,
+) -> Result<JoinHandle<()>> {
     std::thread::Builder::new()
         .name("watchdog".to_owned())
         .spawn(move || {
-            let wanted = Wanted { name: "watchdog", policy: Policy::Fifo(WATCHDOG_PRIORITY), cpu };
+            let wanted = Wanted {
+                name: "watchdog",
+                policy: Policy::Fifo(WATCHDOG_PRIORITY),
+                cpu,
+            };
             let _ = reports.send(sched::apply(wanted));
             drop(reports);
             memory::prefault_stack();
@@ -246,7 +278,11 @@ fn control_core(plan: &Plan) -> Option<usize> {
     if let Some(core) = plan.control.core {
         return Some(core as usize);
     }
-    if allowed.len() > 1 { allowed.last().copied() } else { None }
+    if allowed.len() > 1 {
+        allowed.last().copied()
+    } else {
+        None
+    }
 }
 
 /// Another core than control's, where there is one.
@@ -254,17 +290,26 @@ fn other_core(core: Option<usize>) -> Option<usize> {
     sched::affinity().into_iter().find(|c| Some(*c) != core)
 }
 
-fn queue<T: 'static>() -> (heapless::spsc::Producer<'static, Numbered<T>>, heapless::spsc::Consumer<'static, Numbered<T>>) {
+fn queue<T: 'static>() -> (
+    heapless::spsc::Producer<'static, Numbered<T>>,
+    heapless::spsc::Consumer<'static, Numbered<T>>,
+) {
     // Lives as long as the process: both ends are in threads that end with it.
-    let queue: &'static mut heapless::spsc::Queue<Numbered<T>, REQUEST_QUEUE> = Box::leak(Box::default());
+    let queue: &'static mut heapless::spsc::Queue<Numbered<T>, REQUEST_QUEUE> =
+        Box::leak(Box::default());
     queue.split()
 }
 
 fn stop_asserted(opened: &Opened) -> StopAsserted {
-    let levels: Vec<_> = opened.operators.iter().map(|o| (Arc::clone(&o.stats), o.limits.1)).collect();
+    let levels: Vec<_> = opened
+        .operators
+        .iter()
+        .map(|o| (Arc::clone(&o.stats), o.limits.1))
+        .collect();
     Box::new(move |now| {
-        let found = levels.iter().position(|(stats, limit)| stats.stop_level.is_asserted(now, *limit))?;
+        let found = levels
+            .iter()
+            .position(|(stats, limit)| stats.stop_level.is_asserted(now, *limit))?;
         u8::try_from(found).ok()
     })
 }
-

@@ -1,20 +1,21 @@
 //! What the driver found out about the arm, readable from any thread: the geometry in use, firmware, and notes for the user.
 
-#![allow(clippy::disallowed_types, clippy::disallowed_macros, reason = "start-up, and reading by plain threads; control only stores into atomics")]
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    reason = "start-up, and reading by plain threads; control only stores into atomics"
+)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use nalgebra::Vector3;
 
-use super::model::{DhVariant, JOINT_RANGES, JOINT_SPEED_MAX_RAD_S, PiperModel, SHOULDER_HEIGHT_M};
+use super::model::{DhVariant, PiperModel};
 use super::params::DhChoice;
 use super::wire::FirmwareVersion;
 use crate::geometry::{ArmBase, Pose, Tcp};
 use crate::kinematics::{ArmModel, Sphere};
-
-/// The wrist centre stays so far from the axis of J1; nearer, J1 swings for small motions of the hand.
-const WRIST_AXIS_MIN_M: f64 = 0.05;
 
 /// The geometry that the arm's firmware computes with. Which of the two generations it is may become known only when the arm has
 /// answered; every holder of the model sees the change.
@@ -23,8 +24,6 @@ pub struct PiperGeometry {
     offset: PiperModel,
     old: PiperModel,
     use_old: AtomicBool,
-    limits: [(f64, f64); 6],
-    velocities: [f64; 6],
 }
 
 impl PiperGeometry {
@@ -35,21 +34,27 @@ impl PiperGeometry {
             offset: PiperModel::new(DhVariant::Offset),
             old: PiperModel::new(DhVariant::Old),
             use_old: AtomicBool::new(choice == DhChoice::NoOffset),
-            limits: JOINT_RANGES.map(|r| (r.lower, r.upper)),
-            velocities: [JOINT_SPEED_MAX_RAD_S; 6],
         })
     }
 
     /// The model in use.
     #[must_use]
     pub fn model(&self) -> &PiperModel {
-        if self.use_old.load(Ordering::Relaxed) { &self.old } else { &self.offset }
+        if self.use_old.load(Ordering::Relaxed) {
+            &self.old
+        } else {
+            &self.offset
+        }
     }
 
     /// Which generation is in use.
     #[must_use]
     pub fn variant(&self) -> DhVariant {
-        if self.use_old.load(Ordering::Relaxed) { DhVariant::Old } else { DhVariant::Offset }
+        if self.use_old.load(Ordering::Relaxed) {
+            DhVariant::Old
+        } else {
+            DhVariant::Offset
+        }
     }
 
     /// How far each generation's flange is from a measured one, metres: newer, older.
@@ -59,38 +64,39 @@ impl PiperGeometry {
     }
 
     pub(super) fn use_variant(&self, variant: DhVariant) {
-        self.use_old.store(variant == DhVariant::Old, Ordering::Relaxed);
+        self.use_old
+            .store(variant == DhVariant::Old, Ordering::Relaxed);
     }
 }
 
+/// Whatever generation is in use at the moment of the call.
 impl ArmModel<6> for PiperGeometry {
     fn forward(&self, q: &[f64; 6]) -> Pose<ArmBase, Tcp> {
-        self.model().fk(q)
+        self.model().forward(q)
     }
 
     fn inverse_near(&self, tcp: &Pose<ArmBase, Tcp>, q_near: &[f64; 6]) -> Option<[f64; 6]> {
-        self.model().ik(tcp, super::model::Choice::Nearest(*q_near)).ok()
+        self.model().inverse_near(tcp, q_near)
     }
 
     fn joint_limits(&self) -> &[(f64, f64); 6] {
-        &self.limits
+        self.model().joint_limits()
     }
 
     fn joint_velocity_limits(&self) -> &[f64; 6] {
-        &self.velocities
+        self.model().joint_velocity_limits()
     }
 
     fn wrist_center(&self, tcp: &Pose<ArmBase, Tcp>) -> Vector3<f64> {
-        PiperModel::wrist_centre(tcp)
+        self.model().wrist_center(tcp)
     }
 
     fn reach(&self) -> Option<Sphere> {
-        let [_, radius] = self.model().wrist_reach_m();
-        Some(Sphere { center: Vector3::new(0.0, 0.0, SHOULDER_HEIGHT_M), radius })
+        self.model().reach()
     }
 
     fn wrist_axis_min_m(&self) -> f64 {
-        WRIST_AXIS_MIN_M
+        self.model().wrist_axis_min_m()
     }
 }
 
@@ -145,20 +151,36 @@ impl Note {
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
-            Self::FirmwareUnknown => "the arm did not answer the firmware query; geometry chosen by what fits its feedback",
+            Self::FirmwareUnknown => {
+                "the arm did not answer the firmware query; geometry chosen by what fits its feedback"
+            }
             Self::FirmwareV1 => "firmware before S-V1.5-2 speaks an older protocol; update it",
-            Self::FirmwareOld => "firmware before S-V1.7-4: arms were seen going to the zero pose instead of the target; watch the first motion, better update",
-            Self::LimitsUnknown => "the arm did not answer the limit query; its own joint limits are not checked",
+            Self::FirmwareOld => {
+                "firmware before S-V1.7-4: arms were seen going to the zero pose instead of the target; watch the first motion, better update"
+            }
+            Self::LimitsUnknown => {
+                "the arm did not answer the limit query; its own joint limits are not checked"
+            }
             Self::GeometryMisfit => {
                 "joints and pose reported by the arm disagree by more than 5 mm under both geometries: a joint zero may have moved; check before use"
             }
-            Self::GripperAbsent => "no gripper feedback (0x2A8); if none is mounted, set gripper = false",
-            Self::GripperStrokeUnset => "the gripper's stroke was never set (0x47D), so it neither moves nor reports; set it once with the vendor's tool",
+            Self::GripperAbsent => {
+                "no gripper feedback (0x2A8); if none is mounted, set gripper = false"
+            }
+            Self::GripperStrokeUnset => {
+                "the gripper's stroke was never set (0x47D), so it neither moves nor reports; set it once with the vendor's tool"
+            }
             Self::GripperOff => "the gripper did not switch on",
             Self::GripperUnknown => "the arm did not answer the gripper query (0x47E)",
-            Self::GripperStrokeDiffers => "gripper_max_um is not the stroke stored in the arm (0x47E)",
-            Self::GeometryChoice => "the plan's dh does not fit the arm's feedback, the other geometry does; set dh = \"auto\"",
-            Self::PowerCycle => "the arm was a leader: it has been told to follow; switch its power off and on",
+            Self::GripperStrokeDiffers => {
+                "gripper_max_um is not the stroke stored in the arm (0x47E)"
+            }
+            Self::GeometryChoice => {
+                "the plan's dh does not fit the arm's feedback, the other geometry does; set dh = \"auto\""
+            }
+            Self::PowerCycle => {
+                "the arm was a leader: it has been told to follow; switch its power off and on"
+            }
         }
     }
 }
@@ -174,7 +196,11 @@ pub struct PiperReport {
 
 impl PiperReport {
     pub(super) fn new(geometry: Arc<PiperGeometry>) -> Arc<Self> {
-        Arc::new(Self { notes: AtomicU32::new(0), firmware: AtomicU32::new(0), geometry })
+        Arc::new(Self {
+            notes: AtomicU32::new(0),
+            firmware: AtomicU32::new(0),
+            geometry,
+        })
     }
 
     pub(super) fn add(&self, note: Note) {
@@ -182,7 +208,10 @@ impl PiperReport {
     }
 
     pub(super) fn set_firmware(&self, v: FirmwareVersion) {
-        self.firmware.store(u32::from_be_bytes([1, v.major, v.minor, v.patch]), Ordering::Relaxed);
+        self.firmware.store(
+            u32::from_be_bytes([1, v.major, v.minor, v.patch]),
+            Ordering::Relaxed,
+        );
     }
 
     /// The arm's firmware, once known.
@@ -201,8 +230,13 @@ impl PiperReport {
 
 impl crate::arm::registry::ArmReport for PiperReport {
     fn lines(&self) -> Vec<String> {
-        let firmware = self.firmware().map_or_else(|| "unknown".to_owned(), |v| v.to_string());
-        let mut lines = vec![format!("firmware {firmware}, geometry {:?}", self.geometry.variant())];
+        let firmware = self
+            .firmware()
+            .map_or_else(|| "unknown".to_owned(), |v| v.to_string());
+        let mut lines = vec![format!(
+            "firmware {firmware}, geometry {:?}",
+            self.geometry.variant()
+        )];
         lines.extend(self.notes().map(|n| format!("note: {}", n.text())));
         lines
     }
