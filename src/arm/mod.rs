@@ -30,6 +30,7 @@ use std::io;
 use std::os::fd::RawFd;
 
 use crate::guard::Vetted;
+use crate::kinematics::ArmModel;
 use crate::signal::{ArmCommand, ArmState};
 use crate::time::Stamp;
 
@@ -129,6 +130,9 @@ pub trait Arm<const N: usize>: Send {
 
     /// What is known of the arm.
     fn state(&self) -> &ArmState<N>;
+
+    /// The arm's geometry as its own controller sees it (firmware variant included, once known).
+    fn model(&self) -> &dyn ArmModel<N>;
 
     /// Whether a whole command group can be started now (frames in flight + group fit). Cheap; asked before the stop latch is checked.
     fn has_room(&mut self, now: Stamp) -> bool;

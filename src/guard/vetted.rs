@@ -12,7 +12,6 @@ pub struct Vetted<T> {
 }
 
 impl<T> Vetted<T> {
-    #[allow(dead_code)]
     pub(in crate::guard) const fn seal(value: T) -> Self {
         Self { value }
     }

@@ -13,14 +13,16 @@ use std::sync::Arc;
 use super::driver_bringup::Phase;
 use super::driver_faults::{self, FOREIGN_FOR};
 use super::driver_feedback::Table;
-use super::driver_report::{PiperGeometry, PiperReport};
-use super::params::{DriveMode, PiperParams};
+use super::driver_report::PiperReport;
+use super::model::{DhVariant, PiperModel};
+use super::params::{DhChoice, DriveMode, PiperParams};
 use super::stop_port::PiperStopPort;
 use super::wire::{Command, ControlMode, ControlOrder, EndPose, FollowOrder, GripperOrder, GripperPower, ModeOrder, MotionOrder, MoveMode, MoveOrder, OutOfRange};
 use crate::arm::can::{CanLink, FrameFormat, GroupKind, IdFilter, KernelFrame, LinkOptions, OpenError, StampSource};
 use crate::arm::frame::Frame;
 use crate::arm::{Arm, ArmCounters, HoldFrames, SendOutcome, StopPort};
 use crate::guard::Vetted;
+use crate::kinematics::ArmModel;
 use crate::signal::{Aged, ArmCommand, ArmFault, ArmState, FaultKind, FeedbackPulse, Target};
 use crate::time::{Span, Stamp};
 use crate::units::{Micrometres, MilliDegrees, Opening, round_i32};
@@ -80,6 +82,8 @@ pub struct PiperDriver {
     pub(super) phase: Phase,
     pub(super) report: Arc<PiperReport>,
     pub(super) params: PiperParams,
+    pub(super) newer_model: PiperModel,
+    pub(super) older_model: PiperModel,
     state: ArmState<6>,
     mode_order: ModeOrder,
     /// The last pose target sent, or measured at the start: where the Euler branch continues.
@@ -126,7 +130,9 @@ impl PiperDriver {
             link,
             table: Table::default(),
             phase: Phase::START,
-            report: PiperReport::new(PiperGeometry::new(params.dh)),
+            report: PiperReport::new(if params.dh == DhChoice::NoOffset { DhVariant::Old } else { DhVariant::Offset }),
+            newer_model: PiperModel::new(DhVariant::Offset),
+            older_model: PiperModel::new(DhVariant::Old),
             params,
             state: ArmState::default(),
             mode_order,
@@ -381,6 +387,13 @@ impl Arm<6> for PiperDriver {
 
     fn state(&self) -> &ArmState<6> {
         &self.state
+    }
+
+    fn model(&self) -> &dyn ArmModel<6> {
+        match self.report.geometry() {
+            DhVariant::Offset => &self.newer_model,
+            DhVariant::Old => &self.older_model,
+        }
     }
 
     fn has_room(&mut self, now: Stamp) -> bool {

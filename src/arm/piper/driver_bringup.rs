@@ -15,7 +15,7 @@ use super::driver::PiperDriver;
 use super::driver_faults;
 use super::driver_feedback::Table;
 use super::driver_report::Note;
-use super::model::DhVariant;
+use super::model::{DhVariant, PiperModel};
 use super::params::DhChoice;
 use super::wire::{
     Command, FirmwareText, FirmwareVersion, GripperPower, IdOffset, Joint, JointSelect, LimitQuery, LinkConfig, LinkRole, MotionOrder, MotorSelect, ParamOrder, ParamQuery, id,
@@ -102,8 +102,8 @@ pub(super) enum Phase {
     Listening { since: Option<Stamp>, power: Power },
     /// Asks firmware, limits, gripper.
     Identifying { question: Question, asked: Option<Stamp>, tries: u8 },
-    /// Recovery: the reset is ordered.
-    Resetting { since: Option<Stamp>, ordered: Option<Stamp> },
+    /// Recovery from `fault`: the reset is ordered.
+    Resetting { fault: ArmFault, since: Option<Stamp>, ordered: Option<Stamp> },
     /// Switches motor power on.
     Enabling { since: Option<Stamp>, first: Option<Stamp>, last: Option<Stamp>, orders: u32, least: u32 },
     /// Orders the mode and waits for its echo in the status.
@@ -169,7 +169,7 @@ impl PiperDriver {
         match self.phase {
             Phase::Listening { since, power } => self.listen(since, power, now),
             Phase::Identifying { question, asked, tries } => self.identify(question, asked, tries, now, may_configure),
-            Phase::Resetting { since, ordered } => self.reset(since, ordered, now, may_configure),
+            Phase::Resetting { fault, since, ordered } => self.reset(fault, since, ordered, now, may_configure),
             Phase::Enabling { .. } => self.enable(now, may_configure),
             Phase::Moding { since, first, last } => self.take_mode(since, first, last, now, may_configure),
             Phase::Anchoring => {
@@ -271,7 +271,9 @@ impl PiperDriver {
     /// Takes the geometry that gives the measured pose. The firmware version only breaks a tie: feedback is what the arm computes with.
     fn choose_geometry(&self) {
         let (Some(angles), Some(pose)) = (self.table.joints.value(), self.table.pose.value()) else { return };
-        let (newer, older) = self.report.geometry.misfits_m(&angles.map(MilliDegrees::as_rad), &pose.to_pose());
+        let (q, measured) = (angles.map(MilliDegrees::as_rad), pose.to_pose().position());
+        let misfit_m = |model: &PiperModel| (model.fk(&q).position() - measured).norm();
+        let (newer, older) = (misfit_m(&self.newer_model), misfit_m(&self.older_model));
         let by_firmware = self.table.firmware.version().map_or(DhVariant::Offset, DhVariant::of);
         let best = if (newer - older).abs() < 1e-3 {
             by_firmware
@@ -292,10 +294,14 @@ impl PiperDriver {
         if fits && chosen != best {
             self.report.add(Note::GeometryChoice);
         }
-        self.report.geometry.use_variant(chosen);
+        self.report.set_geometry(chosen);
     }
 
-    fn reset(&mut self, since: Option<Stamp>, ordered: Option<Stamp>, now: Stamp, may_configure: bool) {
+    fn reset(&mut self, fault: ArmFault, since: Option<Stamp>, ordered: Option<Stamp>, now: Stamp, may_configure: bool) {
+        if ordered.is_none() && !may_configure {
+            // A recovery asked for under a latched stop is not kept for later: the arm would drop when the stop is reset.
+            return self.transition_to_faulted(fault);
+        }
         let mut since = since;
         let waited = run_time(&mut since, now, may_configure);
         let heard_since = |at: Stamp| {
@@ -309,7 +315,7 @@ impl PiperDriver {
             return self.transition_to_sticky_fault(fault);
         }
         let sent = may_configure && due(ordered, now, RESET_EVERY) && self.configure(&Command::Motion(MotionOrder::RESET_DROPS_ARM), now);
-        self.phase = Phase::Resetting { since, ordered: if sent { Some(now) } else { ordered } };
+        self.phase = Phase::Resetting { fault, since, ordered: if sent { Some(now) } else { ordered } };
     }
 
     fn enable(&mut self, now: Stamp, may_configure: bool) {
@@ -436,7 +442,7 @@ impl PiperDriver {
             // Only an arm that shows a latched fault, or that does not start, needs the reset.
             kind if !of_the_bus && (kind == FaultKind::StartTimeout || driver_faults::arm_fault(&self.table, false).is_some()) => {
                 self.enabled_before = false;
-                self.phase = Phase::Resetting { since: None, ordered: None };
+                self.phase = Phase::Resetting { fault, since: None, ordered: None };
             }
             _ => self.transition_to_listening(Power::MayEnable),
         }

@@ -1,98 +1,12 @@
-//! What the driver found out about the arm, readable from any thread: the geometry in use, firmware, and notes for the user.
+//! What the driver found out about the arm, readable from any thread: firmware, geometry in use, and notes for the user.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_macros, reason = "start-up, and reading by plain threads; control only stores into atomics")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use nalgebra::Vector3;
-
-use super::model::{DhVariant, JOINT_RANGES, JOINT_SPEED_MAX_RAD_S, PiperModel, SHOULDER_HEIGHT_M};
-use super::params::DhChoice;
+use super::model::DhVariant;
 use super::wire::FirmwareVersion;
-use crate::geometry::{ArmBase, Pose, Tcp};
-use crate::kinematics::{ArmModel, Sphere};
-
-/// The wrist centre stays so far from the axis of J1; nearer, J1 swings for small motions of the hand.
-const WRIST_AXIS_MIN_M: f64 = 0.05;
-
-/// The geometry that the arm's firmware computes with. Which of the two generations it is may become known only when the arm has
-/// answered; every holder of the model sees the change.
-#[derive(Debug)]
-pub struct PiperGeometry {
-    offset: PiperModel,
-    old: PiperModel,
-    use_old: AtomicBool,
-    limits: [(f64, f64); 6],
-    velocities: [f64; 6],
-}
-
-impl PiperGeometry {
-    /// The geometry of a choice; `Auto` begins with the newer one.
-    #[must_use]
-    pub fn new(choice: DhChoice) -> Arc<Self> {
-        Arc::new(Self {
-            offset: PiperModel::new(DhVariant::Offset),
-            old: PiperModel::new(DhVariant::Old),
-            use_old: AtomicBool::new(choice == DhChoice::NoOffset),
-            limits: JOINT_RANGES.map(|r| (r.lower, r.upper)),
-            velocities: [JOINT_SPEED_MAX_RAD_S; 6],
-        })
-    }
-
-    /// The model in use.
-    #[must_use]
-    pub fn model(&self) -> &PiperModel {
-        if self.use_old.load(Ordering::Relaxed) { &self.old } else { &self.offset }
-    }
-
-    /// Which generation is in use.
-    #[must_use]
-    pub fn variant(&self) -> DhVariant {
-        if self.use_old.load(Ordering::Relaxed) { DhVariant::Old } else { DhVariant::Offset }
-    }
-
-    /// How far each generation's flange is from a measured one, metres: newer, older.
-    pub(super) fn misfits_m(&self, q: &[f64; 6], measured: &Pose<ArmBase, Tcp>) -> (f64, f64) {
-        let miss = |model: &PiperModel| (model.fk(q).position() - measured.position()).norm();
-        (miss(&self.offset), miss(&self.old))
-    }
-
-    pub(super) fn use_variant(&self, variant: DhVariant) {
-        self.use_old.store(variant == DhVariant::Old, Ordering::Relaxed);
-    }
-}
-
-impl ArmModel<6> for PiperGeometry {
-    fn forward(&self, q: &[f64; 6]) -> Pose<ArmBase, Tcp> {
-        self.model().fk(q)
-    }
-
-    fn inverse_near(&self, tcp: &Pose<ArmBase, Tcp>, q_near: &[f64; 6]) -> Option<[f64; 6]> {
-        self.model().ik(tcp, super::model::Choice::Nearest(*q_near)).ok()
-    }
-
-    fn joint_limits(&self) -> &[(f64, f64); 6] {
-        &self.limits
-    }
-
-    fn joint_velocity_limits(&self) -> &[f64; 6] {
-        &self.velocities
-    }
-
-    fn wrist_center(&self, tcp: &Pose<ArmBase, Tcp>) -> Vector3<f64> {
-        PiperModel::wrist_centre(tcp)
-    }
-
-    fn reach(&self) -> Option<Sphere> {
-        let [_, radius] = self.model().wrist_reach_m();
-        Some(Sphere { center: Vector3::new(0.0, 0.0, SHOULDER_HEIGHT_M), radius })
-    }
-
-    fn wrist_axis_min_m(&self) -> f64 {
-        WRIST_AXIS_MIN_M
-    }
-}
 
 /// Something the user should know, that stops nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,13 +82,22 @@ impl Note {
 pub struct PiperReport {
     notes: AtomicU32,
     firmware: AtomicU32,
-    /// The geometry, shared with the guard.
-    pub geometry: Arc<PiperGeometry>,
+    old_geometry: AtomicBool,
 }
 
 impl PiperReport {
-    pub(super) fn new(geometry: Arc<PiperGeometry>) -> Arc<Self> {
-        Arc::new(Self { notes: AtomicU32::new(0), firmware: AtomicU32::new(0), geometry })
+    pub(super) fn new(variant: DhVariant) -> Arc<Self> {
+        Arc::new(Self { notes: AtomicU32::new(0), firmware: AtomicU32::new(0), old_geometry: AtomicBool::new(variant == DhVariant::Old) })
+    }
+
+    pub(super) fn set_geometry(&self, variant: DhVariant) {
+        self.old_geometry.store(variant == DhVariant::Old, Ordering::Relaxed);
+    }
+
+    /// The geometry in use.
+    #[must_use]
+    pub fn geometry(&self) -> DhVariant {
+        if self.old_geometry.load(Ordering::Relaxed) { DhVariant::Old } else { DhVariant::Offset }
     }
 
     pub(super) fn add(&self, note: Note) {
@@ -202,7 +125,7 @@ impl PiperReport {
 impl crate::arm::registry::ArmReport for PiperReport {
     fn lines(&self) -> Vec<String> {
         let firmware = self.firmware().map_or_else(|| "unknown".to_owned(), |v| v.to_string());
-        let mut lines = vec![format!("firmware {firmware}, geometry {:?}", self.geometry.variant())];
+        let mut lines = vec![format!("firmware {firmware}, geometry {:?}", self.geometry())];
         lines.extend(self.notes().map(|n| format!("note: {}", n.text())));
         lines
     }

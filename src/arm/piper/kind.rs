@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use super::driver::PiperDriver;
-use super::driver_report::PiperGeometry;
 use super::emulate::{EmulatorFaults, FAULT_NAMES, StartState};
 use super::emulate_run::PiperEmulator;
-use super::params::{COMMAND_HZ_MAX, DriveMode, PiperParams};
+use super::model::{DhVariant, PiperModel};
+use super::params::{COMMAND_HZ_MAX, DhChoice, DriveMode, PiperParams};
 use crate::arm::can::{CanAddress, StampSource};
 use crate::arm::registry::{AnyArm, AnyModel, ArmKind, ArmPlan, BuiltArm, DrivenBy, RunningEmulator};
 
@@ -65,7 +65,7 @@ impl ArmPlan for PiperParams {
     }
 
     fn model(&self) -> AnyModel {
-        AnyModel::Six(PiperGeometry::new(self.dh))
+        AnyModel::Six(Box::new(PiperModel::new(if self.dh == DhChoice::NoOffset { DhVariant::Old } else { DhVariant::Offset })))
     }
 
     fn lines(&self) -> Vec<String> {
@@ -90,6 +90,6 @@ impl ArmPlan for PiperParams {
     fn build(&self, stamps: StampSource) -> Result<BuiltArm, String> {
         let driver = PiperDriver::open(self.clone(), stamps).map_err(|e| e.to_string())?;
         let report = Arc::clone(driver.report());
-        Ok(BuiltArm { model: AnyModel::Six(report.geometry.clone()), report, command_hz: self.command_hz, arm: AnyArm::Six(Box::new(driver)) })
+        Ok(BuiltArm { report, command_hz: self.command_hz, arm: AnyArm::Six(Box::new(driver)) })
     }
 }

@@ -19,6 +19,7 @@
     clippy::disallowed_macros
 )]
 
+mod arm_model;
 pub mod driver;
 mod driver_bringup;
 mod driver_faults;

@@ -152,6 +152,8 @@ pub struct PiperModel {
     theta_offsets: [f64; 2],
     /// Shoulder to wrist centre, least and greatest, m.
     wrist_reach: [f64; 2],
+    joint_limits: [(f64, f64); 6],
+    joint_speeds: [f64; 6],
 }
 
 /// Elbow to wrist centre: length and the angle at which it leaves the elbow frame.
@@ -196,6 +198,8 @@ impl PiperModel {
             chain,
             theta_offsets,
             wrist_reach,
+            joint_limits: ranges.map(|r| (r.lower, r.upper)),
+            joint_speeds: ranges.map(|r| r.velocity_max),
         }
     }
 
@@ -203,6 +207,18 @@ impl PiperModel {
     #[must_use]
     pub const fn chain(&self) -> &Chain<6> {
         &self.chain
+    }
+
+    /// Lowest and highest angle per joint, rad.
+    #[must_use]
+    pub const fn joint_limits_rad(&self) -> &[(f64, f64); 6] {
+        &self.joint_limits
+    }
+
+    /// Highest speed per joint, rad/s.
+    #[must_use]
+    pub const fn joint_speeds_rad_s(&self) -> &[f64; 6] {
+        &self.joint_speeds
     }
 
     /// The flange pose at joint angles `q`, rad.
@@ -357,7 +373,7 @@ impl PiperModel {
     }
 }
 
-fn shoulder() -> Vector3<f64> {
+pub(super) fn shoulder() -> Vector3<f64> {
     Vector3::new(0.0, 0.0, SHOULDER_HEIGHT_M)
 }
 

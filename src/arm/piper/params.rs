@@ -2,7 +2,7 @@
 
 #![allow(clippy::disallowed_types, clippy::disallowed_macros, reason = "start-up only")]
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::arm::can::CanAddress;
 
@@ -10,7 +10,7 @@ use crate::arm::can::CanAddress;
 pub const COMMAND_HZ_MAX: u32 = 200;
 
 /// What the arm is driven by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DriveMode {
     /// Tool poses; the arm solves its own inverse kinematics (move mode P).
@@ -21,7 +21,7 @@ pub enum DriveMode {
 }
 
 /// Which geometry the firmware computes with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DhChoice {
     /// The one that fits the measured joints and pose at the start.
@@ -34,7 +34,7 @@ pub enum DhChoice {
 }
 
 /// The `[arm]` table of a plan for a Piper. Keys carry their units; unknown keys are errors.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PiperParams {
     /// CAN interface (`can0`), or a local bus (`local:/path.sock`, `local:@name`).
@@ -72,12 +72,12 @@ impl Default for PiperParams {
 
 /// One thing wrong with the parameters of an arm.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {reason}")]
+#[error("{key}: {problem}")]
 pub struct ParamError {
     /// Key below the arm's table.
     pub key: &'static str,
     /// What is wrong, with the value and the bound.
-    pub reason: String,
+    pub problem: String,
 }
 
 impl PiperParams {
@@ -87,9 +87,9 @@ impl PiperParams {
     /// One [`ParamError`] for each key out of its bounds.
     pub fn validate(&self) -> Result<(), Vec<ParamError>> {
         let mut wrong = Vec::new();
-        let mut need = |good: bool, key: &'static str, reason: String| {
+        let mut need = |good: bool, key: &'static str, problem: String| {
             if !good {
-                wrong.push(ParamError { key, reason });
+                wrong.push(ParamError { key, problem });
             }
         };
         need((1..=100).contains(&self.speed_percent), "speed_percent", format!("{} is not within 1..=100 percent", self.speed_percent));

@@ -1,0 +1,185 @@
+//! Checks between sections: what is right by itself and wrong together.
+
+use std::net::SocketAddr;
+
+use crate::operator::gesture::EngageBy;
+
+use super::plan::{ArmKindPlan, OperatorPlan};
+use super::resolve::Draft;
+use super::section::Section;
+
+pub(super) fn check(draft: &Draft<'_>) {
+    ports(draft);
+    interfaces(draft);
+    lanes(draft);
+    distance(draft);
+}
+
+/// Two operators cannot listen on one port.
+fn ports(draft: &Draft<'_>) {
+    for (i, (section, operator)) in draft.operators.iter().enumerate() {
+        let listen = operator.device.listen();
+        let twin = draft.operators[..i].iter().find(|(s, o)| {
+            !s.is_flawed() && !section.is_flawed() && same_door(listen, o.device.listen())
+        });
+        if let Some((_, twin)) = twin {
+            section.error(
+                "port",
+                &format!("= {} is used by operator {} already", listen.port(), twin.name),
+                "the port is the only hand identity there is: the Quest sends the right hand to 8888, the left to 8889",
+            );
+        }
+    }
+}
+
+fn same_door(a: SocketAddr, b: SocketAddr) -> bool {
+    let overlap = a.ip() == b.ip() || a.ip().is_unspecified() || b.ip().is_unspecified();
+    a.port() == b.port() && overlap
+}
+
+/// Two arms cannot share an interface.
+fn interfaces(draft: &Draft<'_>) {
+    for (i, (section, arm)) in draft.arms.iter().enumerate() {
+        let ArmKindPlan::Piper(piper) = &arm.kind;
+        let twin = draft.arms[..i].iter().find(|(s, a)| {
+            let ArmKindPlan::Piper(other) = &a.kind;
+            other.can == piper.can && !s.is_flawed() && !section.is_flawed()
+        });
+        if let Some((_, twin)) = twin {
+            section.error(
+                "can",
+                &format!("= {:?} is used by arm {} already", piper.can, twin.name),
+                "both arms answer on the same ids: each needs its own adapter (`telearm can list`)",
+            );
+        }
+    }
+}
+
+fn lanes(draft: &Draft<'_>) {
+    for (i, (section, lane)) in draft.lanes.iter().enumerate() {
+        if section.is_flawed() {
+            continue;
+        }
+        let earlier = &draft.lanes[..i];
+        if let Some((_, twin)) = earlier.iter().find(|(_, l)| l.arm == lane.arm) {
+            section.error(
+                "arm",
+                &format!("is driven by lane {} already", twin.name),
+                "one arm, one lane",
+            );
+        }
+        if let Some((_, twin)) = earlier.iter().find(|(_, l)| l.operator == lane.operator) {
+            section.error(
+                "operator",
+                &format!("drives lane {} already", twin.name),
+                "one hand, one lane",
+            );
+        }
+        let Some((_, operator)) = draft.operators.get(lane.operator) else {
+            continue;
+        };
+        if operator.device.engage() == EngageBy::Clutch {
+            section.error(
+                "operator",
+                &format!("= {:?} is a clutch for another hand", operator.name),
+                "a lane follows an operator whose engage is not \"clutch\"",
+            );
+        }
+        clutch(section, lane.clutch_operator, operator, draft);
+    }
+    unused(draft);
+}
+
+/// An operator that engages by the other hand needs that hand, and only such an operator does.
+fn clutch(
+    section: &Section<'_>,
+    clutch: Option<usize>,
+    operator: &OperatorPlan,
+    draft: &Draft<'_>,
+) {
+    let by_other_hand = operator.device.engage() == EngageBy::OtherHand;
+    let Some(clutch) = clutch else {
+        if by_other_hand {
+            section.error(
+                "clutch_operator",
+                "is missing",
+                format!(
+                    "operator {} engages by the other hand: name the [[operator]] whose pinch it is",
+                    operator.name
+                ),
+            );
+        }
+        return;
+    };
+    if !by_other_hand {
+        section.error(
+            "clutch_operator",
+            "has no effect",
+            format!(
+                "operator {} does not engage by the other hand; set engage = \"other_hand\" there",
+                operator.name
+            ),
+        );
+    }
+    if let Some((_, other)) = draft.operators.get(clutch)
+        && other.device.engage() != EngageBy::Clutch
+    {
+        section.error(
+            "clutch_operator",
+            &format!("= {:?} is not a clutch", other.name),
+            format!("set engage = \"clutch\" in [[operator]] {}", other.name),
+        );
+    }
+}
+
+/// What no lane uses is most often a slip of a name.
+fn unused(draft: &Draft<'_>) {
+    // A lane that does not resolve is the cause, and is reported already.
+    if draft.lanes.is_empty() || draft.lanes.iter().any(|(s, _)| s.is_flawed()) {
+        return;
+    }
+    for (i, (section, operator)) in draft.operators.iter().enumerate() {
+        let used = draft.lanes.iter().any(|(_, l)| {
+            l.operator == i || l.gripper_operator == i || l.clutch_operator == Some(i)
+        });
+        if !used && !operator.name.is_empty() {
+            section.error(
+                "name",
+                &format!("= {:?} is used by no lane", operator.name),
+                "remove it, or name it in a [[lane]]",
+            );
+        }
+    }
+    for (i, (section, arm)) in draft.arms.iter().enumerate() {
+        if !draft.lanes.iter().any(|(_, l)| l.arm == i) && !arm.name.is_empty() {
+            section.error(
+                "name",
+                &format!("= {:?} is used by no lane", arm.name),
+                "remove it, or name it in a [[lane]]",
+            );
+        }
+    }
+}
+
+/// A distance between two tools needs a common room.
+fn distance(draft: &Draft<'_>) {
+    if draft.coupling.1.tcp_distance_min_m.is_none() {
+        return;
+    }
+    if draft.arms.len() < 2 {
+        draft.coupling.0.error(
+            "tcp_distance_min_mm",
+            "has no effect",
+            "there is only one arm",
+        );
+    }
+    for (section, arm) in &draft.arms {
+        if draft.arms.len() > 1 && arm.base_in_world.is_none() {
+            section.error(
+                "base_in_world",
+                "is missing",
+                "coupling.tcp_distance_min_mm needs to know where each arm stands: base_in_world = { position_mm = [0, 300, 0] }",
+            );
+        }
+    }
+}
