@@ -156,6 +156,12 @@ impl PiperDriver {
         &self.report
     }
 
+    /// The bus.
+    #[must_use]
+    pub const fn link_address(&self) -> &crate::arm::can::CanAddress {
+        &self.params.can
+    }
+
     /// Commands that were no pose in pose mode (no joints in joint mode), or that the bus cannot carry.
     #[must_use]
     pub const fn unfit_targets(&self) -> u64 {

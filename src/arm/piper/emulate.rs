@@ -166,6 +166,8 @@ pub struct EmulatedPiper {
     q_goal: [f64; 6],
     enabled: [bool; 6],
     enables_needed: u8,
+    /// An arm that never had power since the start lies on its support.
+    supported: bool,
     control: ControlMode,
     movement: MoveMode,
     speed_percent: u8,
@@ -193,6 +195,7 @@ impl EmulatedPiper {
             q_goal: start.q,
             enabled: [start.enabled; 6],
             enables_needed: 1,
+            supported: !start.enabled,
             control: if start.enabled { ControlMode::Can } else { ControlMode::Standby },
             movement: MoveMode::P,
             speed_percent: 50,
@@ -377,6 +380,10 @@ impl EmulatedPiper {
     }
 
     fn move_joints(&mut self) {
+        self.supported &= !self.powered();
+        if self.supported {
+            return;
+        }
         if !self.powered() {
             return self.sag(FALL_RAD_S2, f64::INFINITY);
         }
