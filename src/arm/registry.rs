@@ -31,13 +31,12 @@ pub enum AnyArm {
     Seven(Box<dyn Arm<7>>),
 }
 
-/// An arm's geometry with its number of joints. Shared: it follows what the driver learns from the arm.
-#[derive(Clone)]
+/// An arm's geometry with its number of joints, as far as a plan tells; the driver knows better once the arm has answered.
 pub enum AnyModel {
     /// Six joints.
-    Six(Arc<dyn ArmModel<6>>),
+    Six(Box<dyn ArmModel<6>>),
     /// Seven joints.
-    Seven(Arc<dyn ArmModel<7>>),
+    Seven(Box<dyn ArmModel<7>>),
 }
 
 /// What a driver found out about its arm, for status and log; read by plain threads at any time.
@@ -50,8 +49,6 @@ pub trait ArmReport: Send + Sync {
 pub struct BuiltArm {
     /// The driver.
     pub arm: AnyArm,
-    /// Its geometry, for the guard.
-    pub model: AnyModel,
     /// What it finds out.
     pub report: Arc<dyn ArmReport>,
     /// Commands per second of the plan, checked.

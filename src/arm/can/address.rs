@@ -102,3 +102,9 @@ impl<'de> serde::Deserialize<'de> for CanAddress {
         text.parse().map_err(serde::de::Error::custom)
     }
 }
+
+impl serde::Serialize for CanAddress {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

@@ -13,8 +13,9 @@ use std::sync::Arc;
 use super::driver_bringup::Phase;
 use super::driver_faults::{self, FOREIGN_FOR};
 use super::driver_feedback::Table;
-use super::driver_report::{PiperGeometry, PiperReport};
-use super::params::{DriveMode, PiperParams};
+use super::driver_report::PiperReport;
+use super::model::{DhVariant, PiperModel};
+use super::params::{DhChoice, DriveMode, PiperParams};
 use super::stop_port::PiperStopPort;
 use super::wire::{
     Command, ControlMode, ControlOrder, EndPose, FollowOrder, GripperOrder, GripperPower,
@@ -86,6 +87,8 @@ pub struct PiperDriver {
     pub(super) phase: Phase,
     pub(super) report: Arc<PiperReport>,
     pub(super) params: PiperParams,
+    pub(super) newer_model: PiperModel,
+    pub(super) older_model: PiperModel,
     state: ArmState<6>,
     mode_order: ModeOrder,
     /// The last pose target sent, or measured at the start: where the Euler branch continues.
@@ -141,7 +144,9 @@ impl PiperDriver {
             link,
             table: Table::default(),
             phase: Phase::START,
-            report: PiperReport::new(PiperGeometry::new(params.dh)),
+            report: PiperReport::new(if params.dh == DhChoice::NoOffset { DhVariant::Old } else { DhVariant::Offset }),
+            newer_model: PiperModel::new(DhVariant::Offset),
+            older_model: PiperModel::new(DhVariant::Old),
             params,
             state: ArmState::default(),
             mode_order,
@@ -163,6 +168,12 @@ impl PiperDriver {
     #[must_use]
     pub fn report(&self) -> &Arc<PiperReport> {
         &self.report
+    }
+
+    /// The bus.
+    #[must_use]
+    pub const fn link_address(&self) -> &crate::arm::can::CanAddress {
+        &self.params.can
     }
 
     /// Commands that were no pose in pose mode (no joints in joint mode), or that the bus cannot carry.
@@ -466,7 +477,14 @@ impl Arm<6> for PiperDriver {
     }
 
     fn model(&self) -> &dyn ArmModel<6> {
+<<<<<<< HEAD
         &*self.report.geometry
+=======
+        match self.report.geometry() {
+            DhVariant::Offset => &self.newer_model,
+            DhVariant::Old => &self.older_model,
+        }
+>>>>>>> piper_driver
     }
 
     fn has_room(&mut self, now: Stamp) -> bool {

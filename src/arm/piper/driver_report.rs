@@ -1,4 +1,4 @@
-//! What the driver found out about the arm, readable from any thread: the geometry in use, firmware, and notes for the user.
+//! What the driver found out about the arm, readable from any thread: firmware, geometry in use, and notes for the user.
 
 #![allow(
     clippy::disallowed_types,
@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+<<<<<<< HEAD
 use nalgebra::Vector3;
 
 use super::model::{DhVariant, PiperModel};
@@ -99,6 +100,10 @@ impl ArmModel<6> for PiperGeometry {
         self.model().wrist_axis_min_m()
     }
 }
+=======
+use super::model::DhVariant;
+use super::wire::FirmwareVersion;
+>>>>>>> piper_driver
 
 /// Something the user should know, that stops nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,17 +195,31 @@ impl Note {
 pub struct PiperReport {
     notes: AtomicU32,
     firmware: AtomicU32,
-    /// The geometry, shared with the guard.
-    pub geometry: Arc<PiperGeometry>,
+    old_geometry: AtomicBool,
 }
 
 impl PiperReport {
+<<<<<<< HEAD
     pub(super) fn new(geometry: Arc<PiperGeometry>) -> Arc<Self> {
         Arc::new(Self {
             notes: AtomicU32::new(0),
             firmware: AtomicU32::new(0),
             geometry,
         })
+=======
+    pub(super) fn new(variant: DhVariant) -> Arc<Self> {
+        Arc::new(Self { notes: AtomicU32::new(0), firmware: AtomicU32::new(0), old_geometry: AtomicBool::new(variant == DhVariant::Old) })
+    }
+
+    pub(super) fn set_geometry(&self, variant: DhVariant) {
+        self.old_geometry.store(variant == DhVariant::Old, Ordering::Relaxed);
+    }
+
+    /// The geometry in use.
+    #[must_use]
+    pub fn geometry(&self) -> DhVariant {
+        if self.old_geometry.load(Ordering::Relaxed) { DhVariant::Old } else { DhVariant::Offset }
+>>>>>>> piper_driver
     }
 
     pub(super) fn add(&self, note: Note) {
@@ -230,6 +249,7 @@ impl PiperReport {
 
 impl crate::arm::registry::ArmReport for PiperReport {
     fn lines(&self) -> Vec<String> {
+<<<<<<< HEAD
         let firmware = self
             .firmware()
             .map_or_else(|| "unknown".to_owned(), |v| v.to_string());
@@ -237,6 +257,10 @@ impl crate::arm::registry::ArmReport for PiperReport {
             "firmware {firmware}, geometry {:?}",
             self.geometry.variant()
         )];
+=======
+        let firmware = self.firmware().map_or_else(|| "unknown".to_owned(), |v| v.to_string());
+        let mut lines = vec![format!("firmware {firmware}, geometry {:?}", self.geometry())];
+>>>>>>> piper_driver
         lines.extend(self.notes().map(|n| format!("note: {}", n.text())));
         lines
     }

@@ -176,6 +176,8 @@ pub struct EmulatedPiper {
     q_goal: [f64; 6],
     enabled: [bool; 6],
     enables_needed: u8,
+    /// An arm that never had power since the start lies on its support.
+    supported: bool,
     control: ControlMode,
     movement: MoveMode,
     speed_percent: u8,
@@ -203,11 +205,16 @@ impl EmulatedPiper {
             q_goal: start.q,
             enabled: [start.enabled; 6],
             enables_needed: 1,
+<<<<<<< HEAD
             control: if start.enabled {
                 ControlMode::Can
             } else {
                 ControlMode::Standby
             },
+=======
+            supported: !start.enabled,
+            control: if start.enabled { ControlMode::Can } else { ControlMode::Standby },
+>>>>>>> piper_driver
             movement: MoveMode::P,
             speed_percent: 50,
             stopped: start.stopped,
@@ -417,6 +424,10 @@ impl EmulatedPiper {
     }
 
     fn move_joints(&mut self) {
+        self.supported &= !self.powered();
+        if self.supported {
+            return;
+        }
         if !self.powered() {
             return self.sag(FALL_RAD_S2, f64::INFINITY);
         }

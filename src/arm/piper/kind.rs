@@ -9,10 +9,10 @@
 use std::sync::Arc;
 
 use super::driver::PiperDriver;
-use super::driver_report::PiperGeometry;
 use super::emulate::{EmulatorFaults, FAULT_NAMES, StartState};
 use super::emulate_run::PiperEmulator;
-use super::params::{COMMAND_HZ_MAX, DriveMode, PiperParams};
+use super::model::{DhVariant, PiperModel};
+use super::params::{COMMAND_HZ_MAX, DhChoice, DriveMode, PiperParams};
 use crate::arm::can::{CanAddress, StampSource};
 use crate::arm::registry::{
     AnyArm, AnyModel, ArmKind, ArmPlan, BuiltArm, DrivenBy, RunningEmulator,
@@ -81,7 +81,7 @@ impl ArmPlan for PiperParams {
     }
 
     fn model(&self) -> AnyModel {
-        AnyModel::Six(PiperGeometry::new(self.dh))
+        AnyModel::Six(Box::new(PiperModel::new(if self.dh == DhChoice::NoOffset { DhVariant::Old } else { DhVariant::Offset })))
     }
 
     fn lines(&self) -> Vec<String> {
@@ -109,11 +109,15 @@ impl ArmPlan for PiperParams {
     fn build(&self, stamps: StampSource) -> Result<BuiltArm, String> {
         let driver = PiperDriver::open(self.clone(), stamps).map_err(|e| e.to_string())?;
         let report = Arc::clone(driver.report());
+<<<<<<< HEAD
         Ok(BuiltArm {
             model: AnyModel::Six(report.geometry.clone()),
             report,
             command_hz: self.command_hz,
             arm: AnyArm::Six(Box::new(driver)),
         })
+=======
+        Ok(BuiltArm { report, command_hz: self.command_hz, arm: AnyArm::Six(Box::new(driver)) })
+>>>>>>> piper_driver
     }
 }

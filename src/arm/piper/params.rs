@@ -19,7 +19,11 @@ pub const COMMAND_HZ_MAX: u32 = 200;
 const HOME_DEG: [f64; 6] = [0.0, 70.0, -65.0, 0.0, 45.0, 0.0];
 
 /// What the arm is driven by.
+<<<<<<< HEAD
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+=======
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+>>>>>>> piper_driver
 #[serde(rename_all = "snake_case")]
 pub enum DriveMode {
     /// Tool poses; the arm solves its own inverse kinematics (move mode P).
@@ -30,7 +34,11 @@ pub enum DriveMode {
 }
 
 /// Which geometry the firmware computes with.
+<<<<<<< HEAD
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+=======
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+>>>>>>> piper_driver
 #[serde(rename_all = "snake_case")]
 pub enum DhChoice {
     /// The one that fits the measured joints and pose at the start.
@@ -43,7 +51,11 @@ pub enum DhChoice {
 }
 
 /// The `[arm]` table of a plan for a Piper. Keys carry their units; unknown keys are errors.
+<<<<<<< HEAD
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+=======
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+>>>>>>> piper_driver
 #[serde(deny_unknown_fields, default)]
 pub struct PiperParams {
     /// CAN interface (`can0`), or a local bus (`local:/path.sock`, `local:@name`).
@@ -84,12 +96,12 @@ impl Default for PiperParams {
 
 /// One thing wrong with the parameters of an arm.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {reason}")]
+#[error("{key}: {problem}")]
 pub struct ParamError {
     /// Key below the arm's table.
     pub key: &'static str,
     /// What is wrong, with the value and the bound.
-    pub reason: String,
+    pub problem: String,
 }
 
 impl PiperParams {
@@ -99,9 +111,9 @@ impl PiperParams {
     /// One [`ParamError`] for each key out of its bounds.
     pub fn validate(&self) -> Result<(), Vec<ParamError>> {
         let mut wrong = Vec::new();
-        let mut need = |good: bool, key: &'static str, reason: String| {
+        let mut need = |good: bool, key: &'static str, problem: String| {
             if !good {
-                wrong.push(ParamError { key, reason });
+                wrong.push(ParamError { key, problem });
             }
         };
         need(
