@@ -144,7 +144,11 @@ impl PiperDriver {
             link,
             table: Table::default(),
             phase: Phase::START,
-            report: PiperReport::new(if params.dh == DhChoice::NoOffset { DhVariant::Old } else { DhVariant::Offset }),
+            report: PiperReport::new(if params.dh == DhChoice::NoOffset {
+                DhVariant::Old
+            } else {
+                DhVariant::Offset
+            }),
             newer_model: PiperModel::new(DhVariant::Offset),
             older_model: PiperModel::new(DhVariant::Old),
             params,
@@ -477,14 +481,10 @@ impl Arm<6> for PiperDriver {
     }
 
     fn model(&self) -> &dyn ArmModel<6> {
-<<<<<<< HEAD
-        &*self.report.geometry
-=======
         match self.report.geometry() {
             DhVariant::Offset => &self.newer_model,
             DhVariant::Old => &self.older_model,
         }
->>>>>>> piper_driver
     }
 
     fn has_room(&mut self, now: Stamp) -> bool {

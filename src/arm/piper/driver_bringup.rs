@@ -106,22 +106,17 @@ pub(super) enum Phase {
     /// Waits until everything the arm reports has been heard.
     Listening { since: Option<Stamp>, power: Power },
     /// Asks firmware, limits, gripper.
-<<<<<<< HEAD
     Identifying {
         question: Question,
         asked: Option<Stamp>,
         tries: u8,
     },
-    /// Recovery: the reset is ordered.
+    /// Recovery from `fault`: the reset is ordered.
     Resetting {
+        fault: ArmFault,
         since: Option<Stamp>,
         ordered: Option<Stamp>,
     },
-=======
-    Identifying { question: Question, asked: Option<Stamp>, tries: u8 },
-    /// Recovery from `fault`: the reset is ordered.
-    Resetting { fault: ArmFault, since: Option<Stamp>, ordered: Option<Stamp> },
->>>>>>> piper_driver
     /// Switches motor power on.
     Enabling {
         since: Option<Stamp>,
@@ -216,17 +211,16 @@ impl PiperDriver {
         }
         match self.phase {
             Phase::Listening { since, power } => self.listen(since, power, now),
-<<<<<<< HEAD
             Phase::Identifying {
                 question,
                 asked,
                 tries,
             } => self.identify(question, asked, tries, now, may_configure),
-            Phase::Resetting { since, ordered } => self.reset(since, ordered, now, may_configure),
-=======
-            Phase::Identifying { question, asked, tries } => self.identify(question, asked, tries, now, may_configure),
-            Phase::Resetting { fault, since, ordered } => self.reset(fault, since, ordered, now, may_configure),
->>>>>>> piper_driver
+            Phase::Resetting {
+                fault,
+                since,
+                ordered,
+            } => self.reset(fault, since, ordered, now, may_configure),
             Phase::Enabling { .. } => self.enable(now, may_configure),
             Phase::Moding { since, first, last } => {
                 self.take_mode(since, first, last, now, may_configure)
@@ -374,27 +368,18 @@ impl PiperDriver {
 
     /// Takes the geometry that gives the measured pose. The firmware version only breaks a tie: feedback is what the arm computes with.
     fn choose_geometry(&self) {
-<<<<<<< HEAD
         let (Some(angles), Some(pose)) = (self.table.joints.value(), self.table.pose.value())
         else {
             return;
         };
-        let (newer, older) = self
-            .report
-            .geometry
-            .misfits_m(&angles.map(MilliDegrees::as_rad), &pose.to_pose());
+        let (q, measured) = (angles.map(MilliDegrees::as_rad), pose.to_pose().position());
+        let misfit_m = |model: &PiperModel| (model.fk(&q).position() - measured).norm();
+        let (newer, older) = (misfit_m(&self.newer_model), misfit_m(&self.older_model));
         let by_firmware = self
             .table
             .firmware
             .version()
             .map_or(DhVariant::Offset, DhVariant::of);
-=======
-        let (Some(angles), Some(pose)) = (self.table.joints.value(), self.table.pose.value()) else { return };
-        let (q, measured) = (angles.map(MilliDegrees::as_rad), pose.to_pose().position());
-        let misfit_m = |model: &PiperModel| (model.fk(&q).position() - measured).norm();
-        let (newer, older) = (misfit_m(&self.newer_model), misfit_m(&self.older_model));
-        let by_firmware = self.table.firmware.version().map_or(DhVariant::Offset, DhVariant::of);
->>>>>>> piper_driver
         let best = if (newer - older).abs() < 1e-3 {
             by_firmware
         } else if newer < older {
@@ -417,21 +402,18 @@ impl PiperDriver {
         self.report.set_geometry(chosen);
     }
 
-<<<<<<< HEAD
     fn reset(
         &mut self,
+        fault: ArmFault,
         since: Option<Stamp>,
         ordered: Option<Stamp>,
         now: Stamp,
         may_configure: bool,
     ) {
-=======
-    fn reset(&mut self, fault: ArmFault, since: Option<Stamp>, ordered: Option<Stamp>, now: Stamp, may_configure: bool) {
         if ordered.is_none() && !may_configure {
             // A recovery asked for under a latched stop is not kept for later: the arm would drop when the stop is reset.
             return self.transition_to_faulted(fault);
         }
->>>>>>> piper_driver
         let mut since = since;
         let waited = run_time(&mut since, now, may_configure);
         let heard_since = |at: Stamp| {
@@ -455,36 +437,13 @@ impl PiperDriver {
             };
             return self.transition_to_sticky_fault(fault);
         }
-<<<<<<< HEAD
         let sent = may_configure
             && due(ordered, now, RESET_EVERY)
             && self.configure(&Command::Motion(MotionOrder::RESET_DROPS_ARM), now);
         self.phase = Phase::Resetting {
+            fault,
             since,
             ordered: if sent { Some(now) } else { ordered },
-=======
-        let sent = may_configure && due(ordered, now, RESET_EVERY) && self.configure(&Command::Motion(MotionOrder::RESET_DROPS_ARM), now);
-        self.phase = Phase::Resetting { fault, since, ordered: if sent { Some(now) } else { ordered } };
-    }
-
-    fn enable(&mut self, now: Stamp, may_configure: bool) {
-        let Phase::Enabling { mut since, first, last, orders, least } = self.phase else { return };
-        let waited = run_time(&mut since, now, may_configure);
-        if orders >= least && self.table.all_enabled(now, FRESH, first.unwrap_or_default()) {
-            return self.transition_to_moding();
-        }
-        if waited >= ENABLE_FOR {
-            let off = |d: &crate::signal::Aged<super::wire::DriverState>| d.value().is_none_or(|s| !s.flags.enabled());
-            let joint = Joint::ALL.into_iter().zip(&self.table.drivers).find(|(_, d)| off(d)).map_or(0, |(j, _)| j.number());
-            return self.transition_to_sticky_fault(ArmFault::joint(FaultKind::StartTimeout, joint, id::POWER));
-        }
-        let order = Command::Power { motors: MotorSelect::Joints, on: true };
-        let sent = may_configure && due(last, now, ENABLE_EVERY) && self.configure(&order, now);
-        self.phase = if sent {
-            Phase::Enabling { since, first: first.or(Some(now)), last: Some(now), orders: orders.saturating_add(1), least }
-        } else {
-            Phase::Enabling { since, first, last, orders, least }
->>>>>>> piper_driver
         };
     }
 
@@ -720,14 +679,11 @@ impl PiperDriver {
                     || driver_faults::arm_fault(&self.table, false).is_some()) =>
             {
                 self.enabled_before = false;
-<<<<<<< HEAD
                 self.phase = Phase::Resetting {
+                    fault,
                     since: None,
                     ordered: None,
                 };
-=======
-                self.phase = Phase::Resetting { fault, since: None, ordered: None };
->>>>>>> piper_driver
             }
             _ => self.transition_to_listening(Power::MayEnable),
         }

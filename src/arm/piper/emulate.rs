@@ -205,16 +205,12 @@ impl EmulatedPiper {
             q_goal: start.q,
             enabled: [start.enabled; 6],
             enables_needed: 1,
-<<<<<<< HEAD
+            supported: !start.enabled,
             control: if start.enabled {
                 ControlMode::Can
             } else {
                 ControlMode::Standby
             },
-=======
-            supported: !start.enabled,
-            control: if start.enabled { ControlMode::Can } else { ControlMode::Standby },
->>>>>>> piper_driver
             movement: MoveMode::P,
             speed_percent: 50,
             stopped: start.stopped,

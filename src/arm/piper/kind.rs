@@ -81,7 +81,13 @@ impl ArmPlan for PiperParams {
     }
 
     fn model(&self) -> AnyModel {
-        AnyModel::Six(Box::new(PiperModel::new(if self.dh == DhChoice::NoOffset { DhVariant::Old } else { DhVariant::Offset })))
+        AnyModel::Six(Box::new(PiperModel::new(
+            if self.dh == DhChoice::NoOffset {
+                DhVariant::Old
+            } else {
+                DhVariant::Offset
+            },
+        )))
     }
 
     fn lines(&self) -> Vec<String> {
@@ -109,15 +115,10 @@ impl ArmPlan for PiperParams {
     fn build(&self, stamps: StampSource) -> Result<BuiltArm, String> {
         let driver = PiperDriver::open(self.clone(), stamps).map_err(|e| e.to_string())?;
         let report = Arc::clone(driver.report());
-<<<<<<< HEAD
         Ok(BuiltArm {
-            model: AnyModel::Six(report.geometry.clone()),
             report,
             command_hz: self.command_hz,
             arm: AnyArm::Six(Box::new(driver)),
         })
-=======
-        Ok(BuiltArm { report, command_hz: self.command_hz, arm: AnyArm::Six(Box::new(driver)) })
->>>>>>> piper_driver
     }
 }
