@@ -1,109 +1,12 @@
 //! What the driver found out about the arm, readable from any thread: firmware, geometry in use, and notes for the user.
 
-#![allow(
-    clippy::disallowed_types,
-    clippy::disallowed_macros,
-    reason = "start-up, and reading by plain threads; control only stores into atomics"
-)]
+#![allow(clippy::disallowed_types, clippy::disallowed_macros, reason = "start-up, and reading by plain threads; control only stores into atomics")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-<<<<<<< HEAD
-use nalgebra::Vector3;
-
-use super::model::{DhVariant, PiperModel};
-use super::params::DhChoice;
-use super::wire::FirmwareVersion;
-use crate::geometry::{ArmBase, Pose, Tcp};
-use crate::kinematics::{ArmModel, Sphere};
-
-/// The geometry that the arm's firmware computes with. Which of the two generations it is may become known only when the arm has
-/// answered; every holder of the model sees the change.
-#[derive(Debug)]
-pub struct PiperGeometry {
-    offset: PiperModel,
-    old: PiperModel,
-    use_old: AtomicBool,
-}
-
-impl PiperGeometry {
-    /// The geometry of a choice; `Auto` begins with the newer one.
-    #[must_use]
-    pub fn new(choice: DhChoice) -> Arc<Self> {
-        Arc::new(Self {
-            offset: PiperModel::new(DhVariant::Offset),
-            old: PiperModel::new(DhVariant::Old),
-            use_old: AtomicBool::new(choice == DhChoice::NoOffset),
-        })
-    }
-
-    /// The model in use.
-    #[must_use]
-    pub fn model(&self) -> &PiperModel {
-        if self.use_old.load(Ordering::Relaxed) {
-            &self.old
-        } else {
-            &self.offset
-        }
-    }
-
-    /// Which generation is in use.
-    #[must_use]
-    pub fn variant(&self) -> DhVariant {
-        if self.use_old.load(Ordering::Relaxed) {
-            DhVariant::Old
-        } else {
-            DhVariant::Offset
-        }
-    }
-
-    /// How far each generation's flange is from a measured one, metres: newer, older.
-    pub(super) fn misfits_m(&self, q: &[f64; 6], measured: &Pose<ArmBase, Tcp>) -> (f64, f64) {
-        let miss = |model: &PiperModel| (model.fk(q).position() - measured.position()).norm();
-        (miss(&self.offset), miss(&self.old))
-    }
-
-    pub(super) fn use_variant(&self, variant: DhVariant) {
-        self.use_old
-            .store(variant == DhVariant::Old, Ordering::Relaxed);
-    }
-}
-
-/// Whatever generation is in use at the moment of the call.
-impl ArmModel<6> for PiperGeometry {
-    fn forward(&self, q: &[f64; 6]) -> Pose<ArmBase, Tcp> {
-        self.model().forward(q)
-    }
-
-    fn inverse_near(&self, tcp: &Pose<ArmBase, Tcp>, q_near: &[f64; 6]) -> Option<[f64; 6]> {
-        self.model().inverse_near(tcp, q_near)
-    }
-
-    fn joint_limits(&self) -> &[(f64, f64); 6] {
-        self.model().joint_limits()
-    }
-
-    fn joint_velocity_limits(&self) -> &[f64; 6] {
-        self.model().joint_velocity_limits()
-    }
-
-    fn wrist_center(&self, tcp: &Pose<ArmBase, Tcp>) -> Vector3<f64> {
-        self.model().wrist_center(tcp)
-    }
-
-    fn reach(&self) -> Option<Sphere> {
-        self.model().reach()
-    }
-
-    fn wrist_axis_min_m(&self) -> f64 {
-        self.model().wrist_axis_min_m()
-    }
-}
-=======
 use super::model::DhVariant;
 use super::wire::FirmwareVersion;
->>>>>>> piper_driver
 
 /// Something the user should know, that stops nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,36 +59,20 @@ impl Note {
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
-            Self::FirmwareUnknown => {
-                "the arm did not answer the firmware query; geometry chosen by what fits its feedback"
-            }
+            Self::FirmwareUnknown => "the arm did not answer the firmware query; geometry chosen by what fits its feedback",
             Self::FirmwareV1 => "firmware before S-V1.5-2 speaks an older protocol; update it",
-            Self::FirmwareOld => {
-                "firmware before S-V1.7-4: arms were seen going to the zero pose instead of the target; watch the first motion, better update"
-            }
-            Self::LimitsUnknown => {
-                "the arm did not answer the limit query; its own joint limits are not checked"
-            }
+            Self::FirmwareOld => "firmware before S-V1.7-4: arms were seen going to the zero pose instead of the target; watch the first motion, better update",
+            Self::LimitsUnknown => "the arm did not answer the limit query; its own joint limits are not checked",
             Self::GeometryMisfit => {
                 "joints and pose reported by the arm disagree by more than 5 mm under both geometries: a joint zero may have moved; check before use"
             }
-            Self::GripperAbsent => {
-                "no gripper feedback (0x2A8); if none is mounted, set gripper = false"
-            }
-            Self::GripperStrokeUnset => {
-                "the gripper's stroke was never set (0x47D), so it neither moves nor reports; set it once with the vendor's tool"
-            }
+            Self::GripperAbsent => "no gripper feedback (0x2A8); if none is mounted, set gripper = false",
+            Self::GripperStrokeUnset => "the gripper's stroke was never set (0x47D), so it neither moves nor reports; set it once with the vendor's tool",
             Self::GripperOff => "the gripper did not switch on",
             Self::GripperUnknown => "the arm did not answer the gripper query (0x47E)",
-            Self::GripperStrokeDiffers => {
-                "gripper_max_um is not the stroke stored in the arm (0x47E)"
-            }
-            Self::GeometryChoice => {
-                "the plan's dh does not fit the arm's feedback, the other geometry does; set dh = \"auto\""
-            }
-            Self::PowerCycle => {
-                "the arm was a leader: it has been told to follow; switch its power off and on"
-            }
+            Self::GripperStrokeDiffers => "gripper_max_um is not the stroke stored in the arm (0x47E)",
+            Self::GeometryChoice => "the plan's dh does not fit the arm's feedback, the other geometry does; set dh = \"auto\"",
+            Self::PowerCycle => "the arm was a leader: it has been told to follow; switch its power off and on",
         }
     }
 }
@@ -199,14 +86,6 @@ pub struct PiperReport {
 }
 
 impl PiperReport {
-<<<<<<< HEAD
-    pub(super) fn new(geometry: Arc<PiperGeometry>) -> Arc<Self> {
-        Arc::new(Self {
-            notes: AtomicU32::new(0),
-            firmware: AtomicU32::new(0),
-            geometry,
-        })
-=======
     pub(super) fn new(variant: DhVariant) -> Arc<Self> {
         Arc::new(Self { notes: AtomicU32::new(0), firmware: AtomicU32::new(0), old_geometry: AtomicBool::new(variant == DhVariant::Old) })
     }
@@ -219,7 +98,6 @@ impl PiperReport {
     #[must_use]
     pub fn geometry(&self) -> DhVariant {
         if self.old_geometry.load(Ordering::Relaxed) { DhVariant::Old } else { DhVariant::Offset }
->>>>>>> piper_driver
     }
 
     pub(super) fn add(&self, note: Note) {
@@ -227,10 +105,7 @@ impl PiperReport {
     }
 
     pub(super) fn set_firmware(&self, v: FirmwareVersion) {
-        self.firmware.store(
-            u32::from_be_bytes([1, v.major, v.minor, v.patch]),
-            Ordering::Relaxed,
-        );
+        self.firmware.store(u32::from_be_bytes([1, v.major, v.minor, v.patch]), Ordering::Relaxed);
     }
 
     /// The arm's firmware, once known.
@@ -249,18 +124,8 @@ impl PiperReport {
 
 impl crate::arm::registry::ArmReport for PiperReport {
     fn lines(&self) -> Vec<String> {
-<<<<<<< HEAD
-        let firmware = self
-            .firmware()
-            .map_or_else(|| "unknown".to_owned(), |v| v.to_string());
-        let mut lines = vec![format!(
-            "firmware {firmware}, geometry {:?}",
-            self.geometry.variant()
-        )];
-=======
         let firmware = self.firmware().map_or_else(|| "unknown".to_owned(), |v| v.to_string());
         let mut lines = vec![format!("firmware {firmware}, geometry {:?}", self.geometry())];
->>>>>>> piper_driver
         lines.extend(self.notes().map(|n| format!("note: {}", n.text())));
         lines
     }

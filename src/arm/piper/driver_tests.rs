@@ -1,6 +1,3 @@
-<<<<<<< HEAD
-
-=======
 //! The driver against the emulated arm over a local bus. Clock, bus and arm move by hand, a millisecond at a time, so nothing waits and
 //! every run is the same.
 
@@ -758,4 +755,3 @@ fn emulator_behaves() {
     rig.run_ms(300);
     assert!(rig.tcp().position().z < z - 0.05, "falls");
 }
->>>>>>> piper_driver
