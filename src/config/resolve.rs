@@ -236,7 +236,7 @@ fn arm(section: &Section<'_>, name: String, rate_hz: u32) -> ArmPlan {
     let mut piper: PiperParams = section.params(&["name", "kind", "command_hz", "base_in_world"]);
     piper.command_hz = command_hz;
     for error in piper.validate().err().into_iter().flatten() {
-        section.error(error.key, &error.reason, "");
+        section.error(error.key, &error.problem, "");
     }
     ArmPlan {
         name,
