@@ -8,10 +8,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::model::JOINT_RANGES;
 use crate::arm::can::CanAddress;
 
 /// Fastest command rate: the arm plans at 200 Hz, and faster frames only load the bus.
 pub const COMMAND_HZ_MAX: u32 = 200;
+
+/// A pose with room in every direction: tool forward and down, wrist in front of the base. The factory zero pose is no such place: there the
+/// wrist centre lies behind the axis of J1.
+const HOME_DEG: [f64; 6] = [0.0, 70.0, -65.0, 0.0, 45.0, 0.0];
 
 /// What the arm is driven by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -38,7 +43,7 @@ pub enum DhChoice {
 }
 
 /// The `[arm]` table of a plan for a Piper. Keys carry their units; unknown keys are errors.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PiperParams {
     /// CAN interface (`can0`), or a local bus (`local:/path.sock`, `local:@name`).
@@ -57,6 +62,8 @@ pub struct PiperParams {
     pub gripper_effort_mnm: u16,
     /// Geometry of the firmware.
     pub dh: DhChoice,
+    /// Joints of `telearm home`, degrees.
+    pub home_deg: [f64; 6],
 }
 
 impl Default for PiperParams {
@@ -70,6 +77,7 @@ impl Default for PiperParams {
             gripper_max_um: 70_000,
             gripper_effort_mnm: 1000,
             dh: DhChoice::Auto,
+            home_deg: HOME_DEG,
         }
     }
 }
@@ -117,6 +125,19 @@ impl PiperParams {
                 self.gripper_max_um
             ),
         );
+        need(
+            self.gripper_effort_mnm <= 5000,
+            "gripper_effort_mnm",
+            format!("{} is beyond 5000 (0.001 N.m)", self.gripper_effort_mnm),
+        );
+        for (joint, (angle, range)) in (1..).zip(self.home_deg.iter().zip(&JOINT_RANGES)) {
+            let (low, high) = (range.lower.to_degrees(), range.upper.to_degrees());
+            need(
+                (low..=high).contains(angle),
+                "home_deg",
+                format!("joint {joint} at {angle} is not within {low:.0}..={high:.0} degrees"),
+            );
+        }
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 }
