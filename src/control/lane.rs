@@ -7,7 +7,7 @@ use crate::geometry::{ArmBase, Pose, Tcp, angle_between};
 use crate::guard::{Guard, GuardLimits, Veto, Vetted, project};
 use crate::kinematics::ArmModel;
 use crate::retarget::{Anchor, GripperPickup};
-use crate::shaping::{JointShaper, Limits, ScalarShaper, ScalarState, Shaper};
+use crate::shaping::{JointShaper, Limits, ScalarShaper, ScalarState, Shaper, Tracker};
 use crate::signal::{ArmCommand, ArmPhase, ArmState, OperatorSample, Quality};
 use crate::supervisor::{
     Facts, Freshness, HomeCause, Inhibit, InhibitSet, Mode, StopWhy, Timing, next,
@@ -110,6 +110,8 @@ pub struct Lane<const N: usize> {
     rest: RestDetector,
     pickup: GripperPickup,
     anchor: Option<Anchor>,
+    tracker: Tracker,
+    tracked: Option<Stamp>,
     leader_anchor: Option<([f64; N], [f64; N])>,
     last_usable: Option<Stamp>,
     stream: Option<Stream<N>>,
@@ -176,6 +178,8 @@ impl<const N: usize> Lane<N> {
             rest: RestDetector::default(),
             pickup: GripperPickup::default(),
             anchor: None,
+            tracker: Tracker::new(Pose::identity()),
+            tracked: None,
             leader_anchor: None,
             last_usable: None,
             stream: None,
@@ -235,7 +239,7 @@ impl<const N: usize> Lane<N> {
         let feedback = self.feedback_freshness(inputs);
         let quality = sample.map_or(Quality::Untracked, |s| s.quality);
         let clutch = self.clutch(inputs);
-        let goal = self.hand_goal(inputs);
+        let goal = self.reachable_goal(inputs);
         let blocking = self.blocking(inputs, operator, feedback, quality, goal.as_ref());
         let clear = blocking.is_empty() && !self.group_blocked;
         let news = self.edges.update(
@@ -373,7 +377,7 @@ impl<const N: usize> Lane<N> {
         pressed.map(|p| p && fresh && sample.quality == Quality::Good)
     }
 
-    /// The projected goal of the hand, if it can be told now. Before engaging it is only used to judge an absolute approach.
+    /// The goal of the hand, if it can be told now. Before engaging it is only used to judge an absolute approach.
     fn hand_goal(&self, inputs: &LaneInputs<'_, N>) -> Option<Pose<ArmBase, Tcp>> {
         let hand = inputs.sample?.usable_pose()?;
         let here = self.stream.as_ref()?.baseline.tcp;
@@ -382,9 +386,31 @@ impl<const N: usize> Lane<N> {
             (None, true) => Anchor { hand, tcp: here },
             (None, false) => return None,
         };
-        let goal = self.params.mapping.goal(&anchor, &hand);
-        let projected = project(&self.params.workspace, inputs.model, &goal);
+        Some(self.params.mapping.goal(&anchor, &hand))
+    }
+
+    /// The hand's goal, moved into the workspace.
+    fn reachable_goal(&self, inputs: &LaneInputs<'_, N>) -> Option<Pose<ArmBase, Tcp>> {
+        let projected = project(&self.params.workspace, inputs.model, &self.hand_goal(inputs)?);
         (!projected.failed).then_some(projected.pose)
+    }
+
+    /// Where the tracker has the goal at this instant: moving with it inside the workspace, waiting for it at the edge.
+    fn tracked_goal(&mut self, inputs: &LaneInputs<'_, N>) -> Goal<N> {
+        let (Some(goal), Some(sample)) = (self.hand_goal(inputs), inputs.sample) else { return Goal::Rest };
+        if self.tracked != Some(sample.received_at) {
+            self.tracked = Some(sample.received_at);
+            self.tracker.push(goal, sample.received_at);
+        }
+        let moving = self.tracker.at(inputs.now);
+        let projected = project(&self.params.workspace, inputs.model, &moving.pose);
+        if projected.failed {
+            Goal::Rest
+        } else if projected.moved_m > 0.0 {
+            Goal::Edge(projected.pose)
+        } else {
+            Goal::Follow(moving)
+        }
     }
 
     fn too_far(&self, goal: Option<&Pose<ArmBase, Tcp>>) -> bool {
@@ -677,20 +703,21 @@ impl<const N: usize> Lane<N> {
             && let Some(hand) = sample.usable_pose()
             && stream.motion.is_at_rest()
         {
-            self.anchor = Some(Anchor {
-                hand,
-                tcp: stream.baseline.tcp,
-            });
+            let tcp = stream.baseline.tcp;
+            self.anchor = Some(Anchor { hand, tcp });
+            // From this sample on, the goal begins at rest where the arm stands.
+            self.tracker.reset(self.params.mapping.goal(&Anchor { hand, tcp }, &hand));
+            self.tracked = None;
             self.counters.anchors += 1;
         }
     }
 
-    fn goal(&self, inputs: &LaneInputs<'_, N>, f: &Findings) -> Goal<N> {
+    fn goal(&mut self, inputs: &LaneInputs<'_, N>, f: &Findings) -> Goal<N> {
         match self.mode {
             Mode::Active { .. } if self.params.isomorphic => self.leader_goal(inputs),
-            Mode::Active { .. } => self.hand_goal(inputs).map_or(Goal::Rest, Goal::Tcp),
+            Mode::Active { .. } => self.tracked_goal(inputs),
             Mode::Approaching { .. } if f.clutch == Some(true) => {
-                self.hand_goal(inputs).map_or(Goal::Rest, Goal::Approach)
+                self.reachable_goal(inputs).map_or(Goal::Rest, Goal::Approach)
             }
             Mode::Homing { .. } => Goal::Home(self.params.home.q),
             _ => Goal::Rest,
