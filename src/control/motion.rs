@@ -165,8 +165,10 @@ impl<const N: usize> Shapers<N> {
         made: &mut Made<N>,
     ) -> Option<Motion<N>> {
         let (next, fell_back) = match (motion, goal) {
-             (Motion::Tcp(state), Goal::Follow(goal)) => {
-                let step = self.follow.advance(state, &ShapeTarget::Follow { goal: *goal });
+            (Motion::Tcp(state), Goal::Follow(goal)) => {
+                let step = self
+                    .follow
+                    .advance(state, &ShapeTarget::Follow { goal: *goal });
                 (Motion::Tcp(step.state), step.fell_back)
             }
             (Motion::Tcp(state), Goal::Edge(pose)) => {
@@ -326,9 +328,10 @@ fn settle<const N: usize>(stream: &Stream<N>, goal: &Goal<N>, ctx: &Context<'_, 
         (Motion::Tcp(_), Goal::Joint(_) | Goal::Home(_)) => {
             Motion::Joint(JointState::at_rest(stream.baseline.q))
         }
-        (Motion::Joint(state), Goal::Rest | Goal::Follow(_) | Goal::Edge(_) | Goal::Approach(_))
-            if ctx.arm_space == ArmSpace::Tcp =>
-        {
+        (
+            Motion::Joint(state),
+            Goal::Rest | Goal::Follow(_) | Goal::Edge(_) | Goal::Approach(_),
+        ) if ctx.arm_space == ArmSpace::Tcp => {
             Motion::Tcp(State::at_rest(ctx.model.forward(&state.q())))
         }
         (Motion::Joint(state), Goal::Follow(_) | Goal::Edge(_) | Goal::Approach(_)) => {
