@@ -55,7 +55,6 @@ impl State {
 
 /// Where the tool shall go.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
 pub enum Target {
     /// To rest at `pose` in minimal time.
     Goal {
@@ -187,7 +186,7 @@ impl Shaper {
         }
     }
 
-    /// Where braking from `state` ends. Exact in position; in rotation to second order of the way left.
+    /// Where braking from `state` ends. Exact in position; in rotation to second order of the way left (a few milliradians from full rate).
     #[must_use]
     pub fn stopping_point(&self, state: &State) -> Pose<ArmBase, Tcp> {
         if state.is_at_rest() {

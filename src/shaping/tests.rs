@@ -203,6 +203,7 @@ fn limits_hold_over_long_random_walks() {
         assert!(met.fastest > 0.99 && met.rests > 100, "{met:?}");
         fell_back += met.fell_back;
     }
+    println!("fell back in {fell_back} of 300000 steps");
     assert!(
         fell_back <= 15,
         "{fell_back} of 300000 steps braked for want of a profile"
@@ -222,6 +223,7 @@ fn limits_hold_for_any_limits_and_period() {
         fell_back += met.fell_back;
         steps += met.steps;
     }
+    println!("fell back in {fell_back} of {steps} steps");
     assert!(
         fell_back * 10_000 <= steps,
         "{fell_back} of {steps} steps braked for want of a profile"
@@ -336,9 +338,9 @@ proptest! {
         let mut goal = start;
         let mut now_ns = 1_000_000_000_u64;
         for _ in 0..300 {
-            now_ns += if random.next_u64() % 50 == 0 { random.next_u64() % 2_000_000_000 } else { 5_000_000 };
+            now_ns += if random.next_u64().is_multiple_of(50) { random.next_u64() % 2_000_000_000 } else { 5_000_000 };
             let now = Stamp::from_ns(now_ns);
-            if random.next_u64() % 4 == 0 {
+            if random.next_u64().is_multiple_of(4) {
                 let scale = random.log_within(1e-6, 0.3);
                 goal = match random.next_u64() % 40 {
                     0 => Pose::from_parts(random.vector(1e300), random.rotation()),
@@ -366,6 +368,7 @@ proptest! {
 #[test]
 fn brake_ends_at_the_stopping_point_and_keeps_its_bits() {
     let mut random = Random(7);
+    let mut off_rad = 0.0_f64;
     for _ in 0..200 {
         let mut shaper = Shaper::new(LIMITS, 0.005);
         let mut state = State::at_rest(Pose::from_parts(random.vector(1.0), random.rotation()));
@@ -379,10 +382,12 @@ fn brake_ends_at_the_stopping_point_and_keeps_its_bits() {
         }
         assert!(state.is_at_rest());
         assert!((state.pose.position() - predicted.position()).norm() < 1e-9);
-        assert!(angle_between(state.pose.rotation(), predicted.rotation()) < 0.02);
+        off_rad = angle_between(state.pose.rotation(), predicted.rotation()).max(off_rad);
         let again = shaper.advance(&state, &Target::Brake).state;
         assert_eq!(bits(&again), bits(&state));
     }
+    println!("stopping rotation off by at most {off_rad} rad");
+    assert!(off_rad < 0.02);
     // Negative zero is a number too.
     let state = State::at_rest(Pose::from_parts(
         Vector3::new(-0.0, 0.0, -0.0),
