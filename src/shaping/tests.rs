@@ -138,6 +138,18 @@ fn assert_step(limits: &Limits, dt: f64, old: &State, new: &State) {
     let jerk = (new.ang_acc - old.ang_acc) / dt;
     assert!(jerk.norm() <= limits.ang_jerk_max * tol, "{jerk:?}");
 
+    // What a receiver computes from the commands alone keeps the limits as well.
+    let speed = (new.pose.position() - old.pose.position()).norm() / dt;
+    assert!(
+        speed <= limits.lin_vel_max * (1.0 + 1e-6) + 2e-8 / dt,
+        "{speed}"
+    );
+    let rate = angle_between(new.pose.rotation(), old.pose.rotation()) / dt;
+    assert!(
+        rate <= limits.ang_vel_max * (1.0 + 1e-6) + 2e-8 / dt,
+        "{rate}"
+    );
+
     // Between two commands velocity stays within a band of jerk * dt^2 / 4 around the line, acceleration within jerk * dt / 2:
     // that bounds how far the way may be from the trapezoid, and the velocity change from that of the accelerations.
     let way = new.pose.position() - old.pose.position();
