@@ -517,6 +517,41 @@ fn advancing_is_pure() {
     }
 }
 
+/// Guards: the rotation is the integral of the rate while that turns its direction within the period, much closer than the rate times time.
+#[test]
+fn rotation_integrates_its_rate() {
+    let dt = 0.02;
+    let limits = Limits {
+        ang_jerk_max: 1e5,
+        ang_acc_max: 500.0,
+        ang_vel_max: 20.0,
+        ..LIMITS
+    };
+    let start = State {
+        ang_vel: Vector3::new(3.0, 0.0, 0.0),
+        ang_acc: Vector3::new(0.0, 60.0, 0.0),
+        ..State::at_rest(Pose::identity())
+    };
+    // The goal is where constant jerk leads: a step of the linear law, whose rate between the commands is known.
+    let goal = State {
+        ang_vel: Vector3::new(3.0, 1.2, 0.0),
+        ..start
+    };
+    let next = Shaper::new(limits, dt)
+        .advance(&start, &Target::Follow { goal })
+        .state;
+    let jerk = (next.ang_acc - start.ang_acc) / dt;
+    let mut rotation = UnitQuaternion::identity();
+    let parts = 1000;
+    for k in 0..parts {
+        let t = dt * (f64::from(k) + 0.5) / f64::from(parts);
+        let rate = start.ang_vel + start.ang_acc * t + jerk * (0.5 * t * t);
+        rotation = rotation_from_log(rate * (dt / f64::from(parts))) * rotation;
+    }
+    let off_rad = angle_between(rotation, next.pose.rotation());
+    assert!(off_rad < 2e-6, "{off_rad}");
+}
+
 /// Guards: joints keep their own limits, reach their goals, follow and brake.
 #[test]
 fn joints_obey_their_own_limits() {
