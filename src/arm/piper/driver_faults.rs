@@ -26,6 +26,8 @@ use crate::time::{Span, Stamp};
 const SILENT_AFTER: Span = Span::from_ms(250);
 /// Silence of one joint: drivers speak at 40 Hz.
 const JOINT_SILENT_AFTER: Span = Span::from_ms(150);
+/// Somebody on the bus talks: ten periods of the 200 Hz frames.
+const TALKS_WITHIN: Span = Span::from_ms(50);
 /// How long a foreign command is held against the bus.
 pub(super) const FOREIGN_FOR: Span = Span::from_ms(1000);
 /// The gripper's place in a fault, after the six joints.
@@ -53,6 +55,13 @@ pub(super) fn bus_fault(table: &Table, now: Stamp) -> Option<ArmFault> {
     }
     if table.status.fresh(now, SILENT_AFTER).is_none() {
         return whole(FaultKind::FeedbackLost, id::STATUS);
+    }
+    // A joint is silent only while others talk; when all fall silent at once it is the arm.
+    if table
+        .heard_at
+        .is_none_or(|at| now.age_of(at) > TALKS_WITHIN)
+    {
+        return None;
     }
     for joint in Joint::ALL {
         let (motor, driver) = (

@@ -833,8 +833,10 @@ fn replugged_adapter() {
     let mut rig = Rig::up();
     let number = rig.driver.motion_fd();
     rig.bus.set_gone(true).unwrap();
+    rig.cut = true;
     assert_eq!(rig.run_until_fault(20).kind, FaultKind::BusGone);
     rig.bus.set_gone(false).unwrap();
+    rig.cut = false;
     rig.node = BusNode::join(rig.driver.link_address(), FrameFormat::Classic).unwrap();
     let began = std::time::Instant::now();
     while rig.phase() != ArmPhase::Up {
