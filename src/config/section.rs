@@ -180,6 +180,11 @@ impl<'a> Section<'a> {
 
     /// Changes the path for messages, once the section's own name is known.
     pub(super) fn rename(&mut self, path: String) {
+        for setting in self.context.settings.borrow_mut().iter_mut() {
+            if setting.section == self.path {
+                setting.section.clone_from(&path);
+            }
+        }
         self.path = path;
     }
 
