@@ -207,7 +207,7 @@ const BROKEN: &[Broken] = &[
     ),
     add(
         "[control]\nrequire_rt = 1",
-        &["`control.require_rt` = 1 is a integer", "true or false"],
+        &["`control.require_rt` = 1 is an integer", "true or false"],
     ),
     add(
         "[control]\nspin_us = 1.5",
@@ -215,7 +215,7 @@ const BROKEN: &[Broken] = &[
     ),
     add(
         "[lane.workspace]\nz_mm = 700",
-        &["is a integer", "it must be 2 numbers"],
+        &["is an integer", "it must be 2 numbers"],
     ),
     add(
         "[lane.workspace]\nz_mm = [50, 60, 70]",
@@ -232,7 +232,7 @@ const BROKEN: &[Broken] = &[
     add(
         "mapping = 3",
         &[
-            "`lane right.mapping` = 3 is a integer",
+            "`lane right.mapping` = 3 is an integer",
             "it must be a table: [lane right.mapping]",
         ],
     ),
@@ -266,7 +266,7 @@ const BROKEN: &[Broken] = &[
         &["= 60000 is out of range 100..=2000"],
     ),
     add(
-        "[lane.limits]\naccel_max_m_s2 = 0.2\njerk_max_m_s3 = 5\ntcp_speed_max_m_s = 1.5",
+        "[lane.limits]\nturn_accel_max_deg_s2 = 20\ntcp_turn_max_deg_s = 360",
         &["too small for the speed"],
     ),
     add(

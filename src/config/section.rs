@@ -262,7 +262,12 @@ impl<'a> Section<'a> {
     fn wrong_type(&self, key: &str, value: &Spanned<DeValue<'_>>, wanted: &str) {
         let found = show(value.get_ref());
         let kind = value.get_ref().type_str();
-        self.error(key, &format!("= {found} is a {kind}"), wanted);
+        let article = if kind.starts_with(['a', 'i']) {
+            "an"
+        } else {
+            "a"
+        };
+        self.error(key, &format!("= {found} is {article} {kind}"), wanted);
     }
 
     fn missing(&self, key: &str, wanted: &str) {
