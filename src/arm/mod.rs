@@ -19,10 +19,12 @@
 //! * a lost bus, a foreign command, a silent joint become named faults; none of them sends a motion or a power-off frame;
 //! * the stop port works without the control thread.
 
+pub mod can;
 /// CAN frames as plain data.
 pub mod frame;
 /// AgileX Piper.
 pub mod piper;
+pub mod registry;
 
 use std::io;
 use std::os::fd::RawFd;

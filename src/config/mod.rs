@@ -11,7 +11,6 @@ mod plan;
 mod report;
 mod resolve;
 mod section;
-mod stand_in;
 
 use std::path::Path;
 

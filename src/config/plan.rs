@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::arm::piper::params::PiperParams;
 use crate::control::{Approach, ArmSpace, Coupling, Home, LaneParams, OnStop, Stale};
 use crate::geometry::{ArmBase, Pose, World};
 use crate::guard::Workspace;
@@ -14,7 +15,6 @@ use crate::shaping::{AxisLimits, Limits};
 use crate::time::Span;
 
 use super::section::Setting;
-use super::stand_in::PiperParams;
 
 /// Most lanes, and therefore most arms, of a plan.
 pub const LANES_MAX: usize = 4;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use nalgebra::{UnitQuaternion, Vector3};
 
+use crate::arm::piper::params::PiperParams;
 use crate::control::{Approach, Coupling, OnStop};
 use crate::geometry::Pose;
 use crate::guard::Workspace;
@@ -232,9 +233,14 @@ fn arm(section: &Section<'_>, name: String, rate_hz: u32) -> ArmPlan {
             euler(base.numbers("rotation_deg", [0.0; 3], -360.0..=360.0)),
         )
     });
+    let mut piper: PiperParams = section.params(&["name", "kind", "command_hz", "base_in_world"]);
+    piper.command_hz = command_hz;
+    for error in piper.validate().err().into_iter().flatten() {
+        section.error(error.key, &error.problem, "");
+    }
     ArmPlan {
         name,
-        kind: ArmKindPlan::Piper(section.params(&["name", "kind", "command_hz", "base_in_world"])),
+        kind: ArmKindPlan::Piper(piper),
         command_hz,
         base_in_world,
     }

@@ -110,7 +110,7 @@ struct Slot {
 pub struct Engine {
     lanes: Vec<Box<dyn RunLane>>,
     slots: [Slot; LANES_MAX],
-    readers: Vec<Reader<Option<OperatorSample>>>,
+    readers: Vec<Reader<OperatorSample>>,
     samples: [Option<OperatorSample>; OPERATORS_MAX],
     gate: ControlGate,
     line: Arc<StopLine>,
@@ -128,7 +128,7 @@ pub struct EngineParts {
     /// Lanes, at most [`LANES_MAX`], each with its command divisor (a command every so many cycles).
     pub lanes: Vec<(Box<dyn RunLane>, u64)>,
     /// Mailboxes of the operators, at most [`OPERATORS_MAX`].
-    pub readers: Vec<Reader<Option<OperatorSample>>>,
+    pub readers: Vec<Reader<OperatorSample>>,
     /// The gate shared with the watchdog.
     pub gate: ControlGate,
     /// Latch and wake.
@@ -240,7 +240,9 @@ impl Engine {
 
     fn read(&mut self) {
         for (reader, sample) in self.readers.iter_mut().zip(&mut self.samples) {
-            *sample = *reader.read();
+            let newest = *reader.read();
+            // The mailbox begins with a sample that nobody received.
+            *sample = (newest.received_at > Stamp::default()).then_some(newest);
         }
     }
 

@@ -58,6 +58,8 @@ pub struct LaneView {
     pub measured: Option<Pose<ArmBase, Tcp>>,
     /// Age of the measured pose.
     pub feedback_age: Option<Span>,
+    /// Age of the measured joints.
+    pub joints_age: Option<Span>,
     /// Measured opening.
     pub opening: Option<f64>,
     /// Age of the newest sample.
@@ -250,6 +252,7 @@ impl<const N: usize> RunLane for Runner<N> {
             warning: state.warning,
             measured: state.tcp.value(),
             feedback_age: state.tcp.age(now),
+            joints_age: state.q.age(now),
             opening: state.opening.value().map(crate::units::Opening::get),
             sample_age: self.newest.map(|s| now.age_of(s)),
             arm: self.arm.counters(),

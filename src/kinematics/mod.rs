@@ -2,7 +2,7 @@
 //!
 //! A chain is a list of joints, each with a fixed transform from the frame before it and an axis in its own frame, then a fixed
 //! transform to the tool. All frames are right-handed, metres and radians. Inverse kinematics in closed form belongs to the arm whose
-//! geometry allows it (`arm::piper::model`).
+//! geometry allows it (`arm::piper::model`); [`ArmModel`] is how the guard asks for it.
 
 #![deny(
     clippy::unwrap_used,

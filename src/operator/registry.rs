@@ -49,6 +49,9 @@ pub struct StaleDefaults {
     pub disengage_after_ms: u32,
 }
 
+/// Makes another packet out of one.
+pub type Rewrite = fn(packet: &[u8]) -> Vec<u8>;
+
 /// What the conformance tests need to treat every datagram device alike.
 pub struct DatagramKit {
     /// A session with default parameters.
@@ -56,9 +59,9 @@ pub struct DatagramKit {
     /// The `n`-th packet of a believable stream: in order, tracked, moving slowly.
     pub good: fn(n: u32) -> Vec<u8>,
     /// The same packet with the stop bit; `None` for a device without one.
-    pub with_stop: Option<fn(packet: &[u8]) -> Vec<u8>>,
+    pub with_stop: Option<Rewrite>,
     /// The same packet saying that the hand is not seen; `None` for a device that cannot say so.
-    pub untracked: Option<fn(packet: &[u8]) -> Vec<u8>>,
+    pub untracked: Option<Rewrite>,
 }
 
 /// What the program knows of a device apart from its streams.

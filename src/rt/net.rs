@@ -210,7 +210,7 @@ pub fn suspended_for() -> Span {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::disallowed_macros)]
 mod tests {
     use super::*;
     use std::net::UdpSocket;

@@ -181,7 +181,11 @@ impl Pacer {
 }
 
 #[cfg(test)]
-#[allow(clippy::disallowed_types, clippy::indexing_slicing)]
+#[allow(
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    clippy::indexing_slicing
+)]
 mod tests {
     use std::sync::Arc;
 

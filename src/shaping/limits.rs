@@ -87,9 +87,9 @@ impl AxisLimits {
     /// The same limits times `k` for acceleration and jerk.
     pub(super) fn with_forces_times(self, k: f64) -> Self {
         Self {
-            vel_max: self.vel_max,
             acc_max: self.acc_max * k,
             jerk_max: self.jerk_max * k,
+            ..self
         }
     }
 
@@ -98,9 +98,14 @@ impl AxisLimits {
         self.vel_max / self.acc_max + self.acc_max / self.jerk_max
     }
 
-    /// A way that no start-up plus braking at `speed` covers.
-    pub(super) fn far(&self, speed: f64) -> f64 {
-        4.0 * speed.max(self.vel_max) * (self.ramp_s() + 1.0)
+    /// The same limits with another speed.
+    pub(super) fn with_speed(self, vel_max: f64) -> Self {
+        Self { vel_max, ..self }
+    }
+
+    /// A way that no start-up plus braking covers.
+    pub(super) fn far(&self) -> f64 {
+        4.0 * self.vel_max * (self.ramp_s() + 1.0)
     }
 }
 

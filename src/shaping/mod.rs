@@ -15,10 +15,13 @@
 )]
 
 mod brake;
+mod follow;
 mod limits;
+pub mod measure;
 mod planner;
 mod pose;
 mod scalar;
+mod tracker;
 
 pub use limits::{AxisLimits, Limits, LimitsError};
 pub use pose::{Braking, Shaper, State, Step, Target};
@@ -26,6 +29,9 @@ pub use scalar::{
     JointShaper, JointState, JointStep, JointTarget, ScalarShaper, ScalarState, ScalarStep,
     ScalarTarget,
 };
+pub use tracker::{JointTracker, Taken, Tracker, Tuning};
 
+#[cfg(test)]
+mod measure_tests;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! One axis towards a resting goal in minimal time: rsruckig's step-1 solver, called below its front door.
+//! One axis towards rest at a goal in minimal time: rsruckig's step-1 solver, called below its front door.
 //!
 //! `Ruckig::update` formats its error texts on the heap (even when the error is ignored) and reads the clock. The solver under it
 //! works on plain values, says "no profile" with a `bool`, and never allocates; that is all that is used here. What it returns is
@@ -24,29 +24,29 @@ pub(super) struct Planner {
 }
 
 impl Planner {
-    /// One period of `dt_s` from (`v`, `a`) towards rest at distance `way`. `speed_cap` replaces the velocity limit of `limits`.
-    /// All inputs must be finite. Heap-free. `None` when no profile was found or the step would break a limit.
+    /// One period of `dt_s` from (`v`, `a`) towards rest at distance `way`. All inputs must be finite. Heap-free.
+    /// `None` when no profile was found or the step would break a limit.
     pub(super) fn step(
         &mut self,
         way: f64,
         v: f64,
         a: f64,
-        speed_cap: f64,
         limits: AxisLimits,
         dt_s: f64,
     ) -> Option<Moved> {
         let AxisLimits {
-            acc_max, jerk_max, ..
+            vel_max: speed_cap,
+            acc_max,
+            jerk_max,
         } = limits;
         // A goal beyond the way of any start-up and braking only lengthens the cruise; the step is the same, the digits are not.
-        let far = limits.far(speed_cap);
+        let far = limits.far();
         let way = way.clamp(-far, far);
         let p = &mut self.profile;
         p.brake = BrakeProfile::default();
         p.brake.get_position_brake_trajectory(
             v, a, speed_cap, -speed_cap, acc_max, -acc_max, jerk_max,
         );
-        p.set_boundary(0.0, v, a, way, 0.0, 0.0);
         let [mut d0, mut v0, mut a0] = [0.0, v, a];
         p.brake.finalize(&mut d0, &mut v0, &mut a0);
         p.set_boundary(d0, v0, a0, way, 0.0, 0.0);
@@ -57,7 +57,7 @@ impl Planner {
             return None;
         }
         let next = self.sample(way, Moved { d: 0.0, v, a }, dt_s);
-        believable(next, v, a, speed_cap, limits, dt_s).then_some(next)
+        believable(next, v, a, limits, dt_s).then_some(next)
     }
 
     /// The planned state at `dt_s`, exactly at the goal when the plan is shorter than that.
@@ -85,11 +85,13 @@ impl Planner {
 }
 
 /// The step keeps acceleration, jerk and speed within the limits, or within what was inevitable.
-fn believable(next: Moved, v: f64, a: f64, speed_cap: f64, limits: AxisLimits, dt_s: f64) -> bool {
+fn believable(next: Moved, v: f64, a: f64, limits: AxisLimits, dt_s: f64) -> bool {
     let AxisLimits {
-        acc_max, jerk_max, ..
+        vel_max,
+        acc_max,
+        jerk_max,
     } = limits;
-    let peak = speed_cap.max(inevitable_peak(v, a, jerk_max));
+    let peak = vel_max.max(inevitable_peak(v, a, jerk_max));
     // The mean velocity of the step lies within the peak as well: that ties the way to the rest.
     next.d.abs() <= peak * dt_s * (1.0 + SLACK) + 2e-8
         && next.a.abs() <= acc_max.max(a.abs()) * (1.0 + SLACK)

@@ -5,9 +5,9 @@ use nalgebra::{UnitQuaternion, Vector3};
 use crate::geometry::{ArmBase, Pose, Tcp, log_rotation, rotation_from_log};
 
 use super::brake::{Brake, inevitable_peak};
+use super::follow::{Aim, peak_of};
 use super::limits::{AxisLimits, Limits};
-use super::planner::Planner;
-use super::scalar::{step_axis, tame_period_s};
+use super::scalar::{Engine, Wish};
 
 /// Commanded motion of a tool. Copy it before advancing to be able to go back when a command could not be sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,17 +57,22 @@ impl State {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Target {
-    /// To rest at `pose`.
+    /// To rest at `pose` in minimal time.
     Goal {
         /// Tool in the arm base.
         pose: Pose<ArmBase, Tcp>,
+    },
+    /// Along with a moving goal, as the tracker gives it.
+    Follow {
+        /// Where the goal is at the instant of the command that this step makes, and how it moves.
+        goal: State,
     },
     /// To rest, as fast as the limits allow.
     Brake,
 }
 
 impl Target {
-    /// To rest at `pose`.
+    /// To rest at `pose` in minimal time.
     #[must_use]
     pub const fn goal(pose: Pose<ArmBase, Tcp>) -> Self {
         Self::Goal { pose }
@@ -91,8 +96,7 @@ pub struct Step {
 pub struct Shaper {
     linear: AxisLimits,
     angular: AxisLimits,
-    period_s: f64,
-    planner: Planner,
+    engine: Engine,
 }
 
 impl Shaper {
@@ -106,15 +110,14 @@ impl Shaper {
                 .angular()
                 .with_forces_times(3f64.sqrt().recip())
                 .tamed(),
-            period_s: tame_period_s(period_s),
-            planner: Planner::default(),
+            engine: Engine::new(period_s),
         }
     }
 
     /// The command period, s.
     #[must_use]
     pub const fn period_s(&self) -> f64 {
-        self.period_s
+        self.engine.period_s()
     }
 
     /// One command period on from `state`. Heap-free; a goal that is not finite brakes.
@@ -128,38 +131,59 @@ impl Shaper {
                 fell_back: true,
             };
         }
-        let goal = match target {
-            Target::Goal { pose } if pose.is_finite() => Some(pose),
-            Target::Goal { .. } | Target::Brake => None,
+        let (goal, follow) = match *target {
+            Target::Goal { pose } => (Some(State::at_rest(pose)), false),
+            Target::Follow { goal } => (Some(goal), true),
+            Target::Brake => (None, false),
         };
-        let wanted = !matches!(target, Target::Brake);
+        let usable = goal.is_none_or(|goal| goal.is_finite());
+        let goal = if usable { goal } else { None };
         if goal.is_none() && state.is_at_rest() {
             return Step {
                 state: *state,
-                fell_back: wanted,
+                fell_back: !usable,
             };
         }
-        let lin_way = goal.map(|goal| goal.position() - state.pose.position());
-        let ang_way =
-            goal.map(|goal| way_round(goal.rotation(), state.pose.rotation(), state.ang_vel));
-        let lin = self.advance_vector(lin_way, state.lin_vel, state.lin_acc, self.linear);
-        let ang = self.advance_vector(ang_way, state.ang_vel, state.ang_acc, self.angular);
+        let lin_aim = goal.map(|goal| VectorAim {
+            way: goal.pose.position() - state.pose.position(),
+            vel: goal.lin_vel,
+            acc: goal.lin_acc,
+            follow,
+        });
+        let ang_aim = goal.map(|goal| VectorAim {
+            way: way_round(goal.pose.rotation(), state.pose.rotation(), state.ang_vel),
+            vel: goal.ang_vel,
+            acc: goal.ang_acc,
+            follow,
+        });
+        let lin = self.advance_vector(lin_aim, state.lin_vel, state.lin_acc, self.linear);
+        let ang = self.advance_vector(ang_aim, state.ang_vel, state.ang_acc, self.angular);
+        Step {
+            state: self.assemble(state, &lin, &ang),
+            fell_back: !(usable && lin.granted && ang.granted),
+        }
+    }
+
+    fn assemble(&self, state: &State, lin: &Advanced, ang: &Advanced) -> State {
+        let position = if lin.way == Vector3::zeros() {
+            state.pose.position()
+        } else {
+            state.pose.position() + lin.way
+        };
         let rotation = if ang.way == Vector3::zeros() {
             state.pose.rotation()
         } else {
             // Second term of the Magnus series: the rate turns its direction within the period.
-            let turning = ang.vel.cross(&state.ang_vel) * (self.period_s * self.period_s / 12.0);
+            let dt = self.period_s();
+            let turning = ang.vel.cross(&state.ang_vel) * (dt * dt / 12.0);
             turned(state.pose.rotation(), ang.way + turning)
         };
-        Step {
-            state: State {
-                pose: Pose::from_parts(state.pose.position() + lin.way, rotation),
-                lin_vel: lin.vel,
-                lin_acc: lin.acc,
-                ang_vel: ang.vel,
-                ang_acc: ang.acc,
-            },
-            fell_back: wanted && !(lin.planned && ang.planned),
+        State {
+            pose: Pose::from_parts(position, rotation),
+            lin_vel: lin.vel,
+            lin_acc: lin.acc,
+            ang_vel: ang.vel,
+            ang_acc: ang.acc,
         }
     }
 
@@ -200,35 +224,72 @@ impl Shaper {
 
     fn advance_vector(
         &mut self,
-        way: Option<Vector3<f64>>,
+        aim: Option<VectorAim>,
         vel: Vector3<f64>,
         acc: Vector3<f64>,
         limits: AxisLimits,
     ) -> Advanced {
-        let caps = speed_caps(way.unwrap_or_default(), vel, acc, limits);
-        let mut next = Advanced {
-            way: Vector3::zeros(),
-            vel: Vector3::zeros(),
-            acc: Vector3::zeros(),
-            planned: true,
-        };
+        if let Some(next) = aim.and_then(|aim| self.follow_vector(aim, vel, acc, limits)) {
+            return next;
+        }
+        let caps = speed_caps(aim.map(|aim| aim.way).unwrap_or_default(), vel, acc, limits);
+        let mut next = Advanced::still();
         let outs = next.way.iter_mut().zip(&mut next.vel).zip(&mut next.acc);
         let ins = vel.iter().zip(&acc).zip(&caps);
-        let mut ways = way.iter().flat_map(|way| way.iter());
+        let mut wishes = aim.iter().flat_map(VectorAim::wishes);
         for (((out_way, out_vel), out_acc), ((&v, &a), &cap)) in outs.zip(ins) {
-            let (moved, planned) = step_axis(
-                &mut self.planner,
-                ways.next().copied(),
-                v,
-                a,
-                cap,
-                limits,
-                self.period_s,
-            );
+            let wish = wishes.next().unwrap_or(Wish::Brake);
+            let (moved, granted) = self.engine.step(wish, v, a, limits.with_speed(cap));
             (*out_way, *out_vel, *out_acc) = (moved.d, moved.v, moved.a);
-            next.planned &= planned;
+            next.granted &= granted;
         }
         next
+    }
+
+    /// The linear law on all three axes, if it keeps all limits on all of them.
+    fn follow_vector(
+        &self,
+        aim: VectorAim,
+        vel: Vector3<f64>,
+        acc: Vector3<f64>,
+        limits: AxisLimits,
+    ) -> Option<Advanced> {
+        let mut next = Advanced::still();
+        let mut peaks_squared = 0.0;
+        let outs = next.way.iter_mut().zip(&mut next.vel).zip(&mut next.acc);
+        for (((out_way, out_vel), out_acc), ((&v, &a), wish)) in
+            outs.zip(vel.iter().zip(&acc).zip(aim.wishes()))
+        {
+            let Wish::Along(aim) = wish else { return None };
+            let moved = self.engine.follow(aim, v, a, limits)?;
+            (*out_way, *out_vel, *out_acc) = (moved.d, moved.v, moved.a);
+            peaks_squared += peak_of(moved, limits).powi(2);
+        }
+        (peaks_squared <= speed_budget(limits)).then_some(next)
+    }
+}
+
+/// A goal of three axes, seen from the command.
+#[derive(Debug, Clone, Copy)]
+struct VectorAim {
+    way: Vector3<f64>,
+    vel: Vector3<f64>,
+    acc: Vector3<f64>,
+    follow: bool,
+}
+
+impl VectorAim {
+    /// The wish of each axis.
+    fn wishes(&self) -> impl Iterator<Item = Wish> + '_ {
+        let aims = self.way.iter().zip(&self.vel).zip(&self.acc);
+        aims.map(|((&way, &v), &a)| {
+            let aim = Aim { way, v, a };
+            if self.follow {
+                Wish::Along(aim)
+            } else {
+                Wish::To(aim.way)
+            }
+        })
     }
 }
 
@@ -266,7 +327,23 @@ struct Advanced {
     way: Vector3<f64>,
     vel: Vector3<f64>,
     acc: Vector3<f64>,
-    planned: bool,
+    granted: bool,
+}
+
+impl Advanced {
+    fn still() -> Self {
+        Self {
+            way: Vector3::zeros(),
+            vel: Vector3::zeros(),
+            acc: Vector3::zeros(),
+            granted: true,
+        }
+    }
+}
+
+/// What the squares of the inevitable peaks may sum to: a hair below the squared limit, so that rounding does not add up beyond it.
+fn speed_budget(limits: AxisLimits) -> f64 {
+    limits.vel_max * limits.vel_max * (1.0 - 1e-7)
 }
 
 /// Speed cap per axis such that the norm of the velocity stays within the limit, now and from then on.
@@ -280,10 +357,9 @@ fn speed_caps(
     acc: Vector3<f64>,
     limits: AxisLimits,
 ) -> Vector3<f64> {
-    // A cap of zero is no cap to plan with; this one is lost in the hair below.
+    // A cap of zero is no cap to plan with; this one is lost in the budget's reserve.
     let smallest = 1e-6 * limits.vel_max;
-    // A hair below, so that rounding does not add up beyond the limit.
-    let budget = limits.vel_max * limits.vel_max * (1.0 - 1e-7);
+    let budget = speed_budget(limits);
     let peaks = vel.zip_map(&acc, |v, a| inevitable_peak(v, a, limits.jerk_max));
     let used = peaks.norm_squared();
     if used >= budget {

@@ -3,6 +3,10 @@
 //! * [`wire`]: bytes to values and back, both directions; pure.
 //! * [`model`]: geometry, limits, closed-form inverse kinematics.
 //! * [`pose`]: the arm's six pose numbers as a typed pose and back, without Euler jumps.
+//! * [`params`]: what a plan says about it.
+//! * [`driver`]: the arm behind the `Arm` trait; feedback, faults, bring-up and report in its siblings.
+//! * [`stop_port`]: the watchdog's own way to it.
+//! * [`emulate`], [`emulate_run`]: the arm in software, pure and as a thread.
 //!
 //! The tool point is the **J6 flange**, not the fingertip: that is what the arm's pose frames mean.
 
@@ -16,6 +20,21 @@
 )]
 
 mod arm_model;
+pub mod driver;
+mod driver_bringup;
+mod driver_faults;
+mod driver_feedback;
+pub mod driver_report;
+pub mod emulate;
+pub mod emulate_run;
+mod kind;
 pub mod model;
+pub mod params;
 pub mod pose;
+pub mod stop_port;
 pub mod wire;
+
+pub use kind::PiperKind;
+
+#[cfg(test)]
+mod driver_tests;

@@ -11,9 +11,11 @@
 //! paused machine): every source is told, breaks its session off and discards what queued up meanwhile, stop bits excepted. A suspend of
 //! the machine shows as growth of the boot clock over the monotonic one, and is treated the same.
 
+mod port;
 mod stats;
 pub mod udp;
 
+pub use port::{BoundPort, OpenError, PortHolder, port_holder};
 pub use stats::{COUNT_NAMES, IO_REASONS, PeerCell, SourceStats, StatsSnapshot, StopLevel};
 
 use std::io;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::handoff::{Reader, mailbox};
-use crate::operator::io::{InputOptions, InputThread, SourceStats};
+use crate::operator::io::{BoundPort, InputOptions, InputThread, SourceStats};
 use crate::operator::pin::AllowList;
 use crate::operator::rctp::wire::{self, Flags, Packet};
 use crate::operator::rctp::{Session, Settings, session::DROP_REASONS};

@@ -15,8 +15,8 @@ pub use session::Session;
 
 use std::sync::Arc;
 
-use crate::operator::io::udp::{BoundPort, OpenError, Outlets, UdpSource};
-use crate::operator::io::{Source, SourceStats};
+use crate::operator::io::udp::{Outlets, UdpSource};
+use crate::operator::io::{BoundPort, OpenError, Source, SourceStats};
 use crate::operator::pin::Pin;
 
 /// Counters for a hand; hand them to [`open`] in its outlets.

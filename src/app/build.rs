@@ -1,0 +1,204 @@
+//! From a validated plan to opened sources, opened arms and assembled lanes. Nothing runs yet.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+
+use crate::arm::can::StampSource;
+use crate::arm::piper::params::{DriveMode, PiperParams};
+use crate::arm::registry::{AnyArm, ArmPlan as ArmBuild, ArmReport, BuiltArm};
+use crate::arm::{Arm, HoldFrames};
+use crate::config::frame::FrameStore;
+use crate::config::{ArmKindPlan, ArmTraits, DevicePlan, LanePlan, OperatorPlan, Plan};
+use crate::control::{ArmSpace, Lane, Listens, RunLane, Runner, Stale};
+use crate::handoff::{LastUsable, Reader, SourceId, StopLine, mailbox};
+use crate::operator::io::udp::Outlets;
+use crate::operator::io::{BoundPort, Source, SourceStats};
+use crate::operator::rctp;
+use crate::signal::OperatorSample;
+use crate::time::Span;
+use crate::watchdog::Ward;
+
+/// An operator, opened.
+pub struct OpenOperator {
+    /// Counters, sender, stop level.
+    pub stats: Arc<SourceStats>,
+    /// Age of its newest usable sample.
+    pub last_usable: Arc<LastUsable>,
+    /// Where it listens, with the port that the kernel gave if 0 was asked for.
+    pub listen: std::net::SocketAddr,
+    /// Hold limit and disengage limit.
+    pub limits: (Span, Span),
+    /// Its axes are verified.
+    pub frame_verified: bool,
+}
+
+/// Everything opened, in the order of the plan.
+pub struct Opened {
+    /// Operators, for the status and the watchdog.
+    pub operators: Vec<OpenOperator>,
+    /// Their sources, for the input thread.
+    pub sources: Vec<Box<dyn Source>>,
+    /// Their mailboxes, for control.
+    pub readers: Vec<Reader<OperatorSample>>,
+    /// Lanes with their command divisors, for control.
+    pub lanes: Vec<(Box<dyn RunLane>, u64)>,
+    /// The same lanes as the watchdog needs them.
+    pub wards: Vec<Ward>,
+    /// What the drivers find out.
+    pub reports: Vec<Arc<dyn ArmReport>>,
+}
+
+/// Opens everything that the plan names.
+///
+/// `exempt` operators need no verified frame: they are our own emulator.
+///
+/// # Errors
+/// One sentence: which operator or arm cannot be opened, and why.
+pub fn open(plan: &Plan, line: &Arc<StopLine>, exempt: bool, dry_run: bool) -> Result<Opened> {
+    let store = FrameStore::load().context("cannot read the record of verified frames")?;
+    let mut opened = Opened {
+        operators: Vec::new(),
+        sources: Vec::new(),
+        readers: Vec::new(),
+        lanes: Vec::new(),
+        wards: Vec::new(),
+        reports: Vec::new(),
+    };
+    for (index, operator) in (0u16..).zip(&plan.operators) {
+        let verified = exempt
+            || operator.device.frame().is_none_or(|frame| {
+                store.is_verified(&operator.name, operator.device.kind(), frame)
+            });
+        open_operator(operator, index, line, verified, &mut opened)
+            .with_context(|| format!("operator \"{}\"", operator.name))?;
+    }
+    for lane in &plan.lanes {
+        let arm = plan
+            .arms
+            .get(lane.arm)
+            .context("a lane names an arm that is not there")?;
+        let ArmKindPlan::Piper(piper) = &arm.kind;
+        let built = ArmBuild::build(piper, StampSource::Kernel)
+            .map_err(anyhow::Error::msg)
+            .with_context(|| format!("arm \"{}\"", arm.name))?;
+        opened.reports.push(Arc::clone(&built.report));
+        add_lane(plan, lane, built, dry_run, &mut opened)
+            .with_context(|| format!("lane \"{}\"", lane.name))?;
+    }
+    Ok(opened)
+}
+
+fn open_operator(
+    operator: &OperatorPlan,
+    index: u16,
+    line: &Arc<StopLine>,
+    verified: bool,
+    opened: &mut Opened,
+) -> Result<()> {
+    let DevicePlan::Rctp(settings) = &operator.device;
+    let port = BoundPort::bind(settings.listen)?;
+    let listen = port.local_addr()?;
+    let (publisher, reader) = mailbox(OperatorSample::default());
+    let stats = rctp::stats();
+    let last_usable = Arc::new(LastUsable::new());
+    let outlets = Outlets {
+        publisher,
+        last_usable: Arc::clone(&last_usable),
+        stop_line: Arc::clone(line),
+        stats: Arc::clone(&stats),
+        id: SourceId::operator(index),
+    };
+    opened.sources.push(rctp::serve(settings, port, outlets));
+    opened.readers.push(reader);
+    opened.operators.push(OpenOperator {
+        stats,
+        last_usable,
+        listen,
+        limits: (settings.hold_after, settings.disengage_after),
+        frame_verified: verified,
+    });
+    Ok(())
+}
+
+fn add_lane(
+    plan: &Plan,
+    lane: &LanePlan,
+    built: BuiltArm,
+    dry_run: bool,
+    opened: &mut Opened,
+) -> Result<()> {
+    let Some(ArmKindPlan::Piper(piper)) = plan.arms.get(lane.arm).map(|a| &a.kind) else {
+        bail!("the plan's cross references are broken");
+    };
+    match built.arm {
+        AnyArm::Six(arm) => add(plan, lane, arm, &piper_traits(piper), dry_run, opened),
+        AnyArm::Seven(_) => bail!("arms with seven joints are not supported by this build yet"),
+    }
+}
+
+/// What a Piper contributes to its lane. Its pose comes at 200 Hz: 50 ms is ten missed reports, 250 ms a dead bus.
+fn piper_traits(params: &PiperParams) -> ArmTraits<6> {
+    ArmTraits {
+        home_q: params.home_deg.map(f64::to_radians),
+        space: match params.mode {
+            DriveMode::Pose => ArmSpace::Tcp,
+            DriveMode::Joint => ArmSpace::Joint,
+        },
+        home_in_joints: false,
+        feedback_stale: Stale {
+            hold_after: Span::from_ms(50),
+            hard_after: Span::from_ms(250),
+        },
+        engage_ramp: Span::ZERO,
+    }
+}
+
+fn add<const N: usize>(
+    plan: &Plan,
+    lane: &LanePlan,
+    arm: Box<dyn Arm<N>>,
+    traits: &ArmTraits<N>,
+    dry_run: bool,
+    opened: &mut Opened,
+) -> Result<()>
+where
+    Runner<N>: RunLane + 'static,
+{
+    let (Some(operator), Some(arm_plan), Some(source)) = (
+        plan.operators.get(lane.operator),
+        plan.arms.get(lane.arm),
+        opened.operators.get(lane.operator),
+    ) else {
+        bail!("the plan's cross references are broken");
+    };
+    let params = lane.params(operator, arm_plan, traits, source.frame_verified);
+    let arm: Box<dyn Arm<N>> = if dry_run {
+        Box::new(super::dry::DryArm::new(arm))
+    } else {
+        arm
+    };
+    let (hold_out, hold_in) = mailbox(HoldFrames::EMPTY);
+    opened.wards.push(Ward {
+        last_usable: Arc::clone(&source.last_usable),
+        hold_after: source.limits.0,
+        port: arm
+            .stop_port()
+            .context("cannot open the watchdog's own way to the arm")?,
+        motion_fd: arm.motion_fd(),
+        hold: hold_in,
+        hold_period: Span::from_s(params.command_period_s),
+        stop_within: params.stop_within,
+    });
+    let listens = Listens {
+        pose: lane.operator,
+        gripper: (lane.gripper_operator != lane.operator).then_some(lane.gripper_operator),
+        clutch: lane.clutch_operator,
+    };
+    let divisor = u64::from(plan.rate_hz / arm_plan.command_hz.max(1)).max(1);
+    opened.lanes.push((
+        Box::new(Runner::new(Lane::new(params), arm, listens, hold_out)),
+        divisor,
+    ));
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! The demo's other halves: an emulated headset on real UDP, an emulated arm on a local bus. The pipeline between them is the real one.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use anyhow::{Context, Result};
+
+use crate::arm::can::{CanAddress, LocalBus};
+use crate::arm::piper::emulate::{EmulatorFaults, StartState};
+use crate::arm::piper::emulate_run::PiperEmulator;
+use crate::config::{ArmKindPlan, DevicePlan, Plan};
+use crate::operator::rctp::emulate::{Config, Running};
+
+use super::build::OpenOperator;
+
+/// What keeps the emulated hardware alive.
+pub struct Emulated {
+    _buses: Vec<LocalBus>,
+    _arms: Vec<PiperEmulator>,
+    frames: Vec<crate::operator::rctp::Frame>,
+}
+
+/// The emulated hands; they end with this.
+pub struct Hands {
+    _hands: Vec<Running>,
+    _hardware: Emulated,
+}
+
+/// Puts every arm of the plan on a local bus of its own with an emulated arm, and every operator on loopback.
+pub fn prepare(plan: &mut Plan) -> Result<Emulated> {
+    let mut emulated = Emulated {
+        _buses: Vec::new(),
+        _arms: Vec::new(),
+        frames: Vec::new(),
+    };
+    for (index, arm) in plan.arms.iter_mut().enumerate() {
+        let ArmKindPlan::Piper(piper) = &mut arm.kind;
+        let address: CanAddress =
+            format!("local:@telearm-demo-{}-{index}", std::process::id()).parse()?;
+        let bus = LocalBus::start(&address).context("cannot start the demo's bus")?;
+        let start = StartState {
+            q: piper.home_deg.map(f64::to_radians),
+            ..StartState::default()
+        };
+        emulated._arms.push(PiperEmulator::start(
+            &address,
+            start,
+            EmulatorFaults::default(),
+        )?);
+        emulated._buses.push(bus);
+        piper.can = address;
+    }
+    for operator in &mut plan.operators {
+        let DevicePlan::Rctp(settings) = &mut operator.device;
+        // A port of the kernel's choice: the demo runs beside anything.
+        settings.listen = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+        emulated.frames.push(settings.frame);
+    }
+    Ok(emulated)
+}
+
+impl Emulated {
+    /// Starts a hand for each operator.
+    pub fn start_operators(self, operators: &[OpenOperator]) -> Result<Hands> {
+        let hands = operators
+            .iter()
+            .zip(&self.frames)
+            .zip(1..)
+            .map(|((operator, frame), seed)| {
+                Running::start(
+                    operator.listen,
+                    Config {
+                        frame: *frame,
+                        seed,
+                        ..Config::default()
+                    },
+                )
+            })
+            .collect::<std::io::Result<Vec<_>>>()
+            .context("cannot start the emulated headset")?;
+        Ok(Hands {
+            _hands: hands,
+            _hardware: self,
+        })
+    }
+}
