@@ -180,6 +180,11 @@ impl<'a> Section<'a> {
 
     /// Changes the path for messages, once the section's own name is known.
     pub(super) fn rename(&mut self, path: String) {
+        for setting in self.context.settings.borrow_mut().iter_mut() {
+            if setting.section == self.path {
+                setting.section.clone_from(&path);
+            }
+        }
         self.path = path;
     }
 
@@ -257,7 +262,12 @@ impl<'a> Section<'a> {
     fn wrong_type(&self, key: &str, value: &Spanned<DeValue<'_>>, wanted: &str) {
         let found = show(value.get_ref());
         let kind = value.get_ref().type_str();
-        self.error(key, &format!("= {found} is a {kind}"), wanted);
+        let article = if kind.starts_with(['a', 'i']) {
+            "an"
+        } else {
+            "a"
+        };
+        self.error(key, &format!("= {found} is {article} {kind}"), wanted);
     }
 
     fn missing(&self, key: &str, wanted: &str) {
