@@ -56,8 +56,10 @@ const MISFIT_MAX_M: f64 = 0.005;
 /// Whether motor power may be switched on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Power {
-    /// First start, or recovery.
+    /// First start.
     MayEnable,
+    /// Recovery: and if the arm turns out to have latched a fault, it may be reset. Not longer than the listening takes.
+    MayReset,
     /// After a fault: it must still be on.
     MustBeOn,
 }
@@ -255,10 +257,15 @@ impl PiperDriver {
         self.phase = Phase::Listening { since, power };
         if self.table.missing(now, FRESH).is_none() {
             // Nothing is asked of an arm that somebody else commands.
-            if let Some(fault) = driver_faults::bus_fault(&self.table, now)
-                .or_else(|| driver_faults::arm_fault(&self.table, false))
-            {
+            if let Some(fault) = driver_faults::bus_fault(&self.table, now) {
                 return self.transition_to_faulted(fault);
+            }
+            if let Some(fault) = driver_faults::arm_fault(&self.table, false) {
+                return if power == Power::MayReset {
+                    self.transition_to_resetting(fault)
+                } else {
+                    self.transition_to_faulted(fault)
+                };
             }
             return match (self.identified, power) {
                 (false, _) => {
@@ -268,7 +275,7 @@ impl PiperDriver {
                         tries: 0,
                     }
                 }
-                (true, Power::MayEnable) => self.transition_to_enabling(0),
+                (true, Power::MayEnable | Power::MayReset) => self.transition_to_enabling(0),
                 (true, Power::MustBeOn) => self.transition_to_moding_if_on(),
             };
         }
@@ -678,22 +685,26 @@ impl PiperDriver {
                 && (kind == FaultKind::StartTimeout
                     || driver_faults::arm_fault(&self.table, false).is_some()) =>
             {
-                self.enabled_before = false;
-                self.phase = Phase::Resetting {
-                    fault,
-                    since: None,
-                    ordered: None,
-                };
+                self.transition_to_resetting(fault);
             }
-            _ => self.transition_to_listening(Power::MayEnable),
+            _ => self.transition_to_listening(Power::MayReset),
         }
     }
 
     fn transition_to_listening(&mut self, power: Power) {
-        if power == Power::MayEnable {
+        if power != Power::MustBeOn {
             self.enabled_before = false;
         }
         self.phase = Phase::Listening { since: None, power };
+    }
+
+    const fn transition_to_resetting(&mut self, fault: ArmFault) {
+        self.enabled_before = false;
+        self.phase = Phase::Resetting {
+            fault,
+            since: None,
+            ordered: None,
+        };
     }
 
     fn transition_to_enabling(&mut self, least: u32) {
