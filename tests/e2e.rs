@@ -9,8 +9,13 @@ use telearm::config::{Strictness, load};
 /// Guards the main job: the emulated hand moves the emulated arm, and the run ends well.
 #[test]
 fn demo_moves_the_arm() {
-    let _ = env_logger::builder().is_test(true).filter_level(log::LevelFilter::Info).try_init();
-    let plan = load(Path::new("rt-config/demo.toml"), Strictness::Strict).expect("the shipped plan loads").plan;
+    let _ = env_logger::builder()
+        .is_test(true)
+        .filter_level(log::LevelFilter::Info)
+        .try_init();
+    let plan = load(Path::new("rt-config/demo.toml"), Strictness::Strict)
+        .expect("the shipped plan loads")
+        .plan;
     let dir = tempfile::tempdir().expect("a directory");
     let options = RunOptions {
         emulate: true,

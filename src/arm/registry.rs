@@ -2,7 +2,11 @@
 //!
 //! Everything here runs at start-up or on the command line.
 
-#![allow(clippy::disallowed_types, clippy::disallowed_macros, reason = "start-up and command line only")]
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    reason = "start-up and command line only"
+)]
 
 use std::sync::Arc;
 

@@ -42,8 +42,10 @@ impl<const N: usize> Motion<N> {
 pub(super) enum Goal<const N: usize> {
     /// Come to rest and stay.
     Rest,
-    /// Follow to a tool pose, already projected into the workspace.
-    Tcp(Pose<ArmBase, Tcp>),
+    /// Along with a moving tool goal, inside the workspace.
+    Follow(State),
+    /// To a tool pose at the edge of the workspace, where a moving goal would lead out.
+    Edge(Pose<ArmBase, Tcp>),
     /// Approach a tool pose, slowly.
     Approach(Pose<ArmBase, Tcp>),
     /// Move joints: an isomorphic leader.
@@ -163,7 +165,13 @@ impl<const N: usize> Shapers<N> {
         made: &mut Made<N>,
     ) -> Option<Motion<N>> {
         let (next, fell_back) = match (motion, goal) {
-            (Motion::Tcp(state), Goal::Tcp(pose)) => {
+            (Motion::Tcp(state), Goal::Follow(goal)) => {
+                let step = self
+                    .follow
+                    .advance(state, &ShapeTarget::Follow { goal: *goal });
+                (Motion::Tcp(step.state), step.fell_back)
+            }
+            (Motion::Tcp(state), Goal::Edge(pose)) => {
                 let step = self.follow.advance(state, &ShapeTarget::goal(*pose));
                 (Motion::Tcp(step.state), step.fell_back)
             }
@@ -181,7 +189,7 @@ impl<const N: usize> Shapers<N> {
             }
             (_, Goal::Rest)
             | (Motion::Tcp(_), Goal::Joint(_) | Goal::Home(_))
-            | (Motion::Joint(_), Goal::Tcp(_) | Goal::Approach(_)) => {
+            | (Motion::Joint(_), Goal::Follow(_) | Goal::Edge(_) | Goal::Approach(_)) => {
                 return None;
             }
         };
@@ -320,12 +328,13 @@ fn settle<const N: usize>(stream: &Stream<N>, goal: &Goal<N>, ctx: &Context<'_, 
         (Motion::Tcp(_), Goal::Joint(_) | Goal::Home(_)) => {
             Motion::Joint(JointState::at_rest(stream.baseline.q))
         }
-        (Motion::Joint(state), Goal::Rest | Goal::Tcp(_) | Goal::Approach(_))
-            if ctx.arm_space == ArmSpace::Tcp =>
-        {
+        (
+            Motion::Joint(state),
+            Goal::Rest | Goal::Follow(_) | Goal::Edge(_) | Goal::Approach(_),
+        ) if ctx.arm_space == ArmSpace::Tcp => {
             Motion::Tcp(State::at_rest(ctx.model.forward(&state.q())))
         }
-        (Motion::Joint(state), Goal::Tcp(_) | Goal::Approach(_)) => {
+        (Motion::Joint(state), Goal::Follow(_) | Goal::Edge(_) | Goal::Approach(_)) => {
             Motion::Tcp(State::at_rest(ctx.model.forward(&state.q())))
         }
         _ => stream.motion,

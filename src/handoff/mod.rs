@@ -49,6 +49,4 @@ pub use latest::{Publisher, Reader, mailbox};
 pub use wake::{StopLine, WakeEpoch, Woken};
 
 #[cfg(all(test, not(loom)))]
-mod stress;
-#[cfg(all(test, not(loom)))]
 mod tests;

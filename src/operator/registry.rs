@@ -1,6 +1,9 @@
 //! The devices that are there. A new device is one folder and one line in [`DEVICES`]. Start-up and command line only.
 #![allow(clippy::disallowed_types)] // start-up
 
+use std::io;
+use std::sync::atomic::AtomicBool;
+
 use super::{DatagramSession, rctp};
 
 /// Every operator device.
@@ -82,6 +85,13 @@ pub trait Device: Sync {
     fn setup(&self) -> &'static [&'static str];
     /// One packet, decoded for people.
     fn decode(&self, packet: &[u8]) -> serde_json::Value;
+    /// Arguments of its emulator, as a subcommand of `telearm emulate`.
+    fn emulator(&self) -> clap::Command;
+    /// Runs its emulator until it is done or `quit` is set; gives a sentence about what was sent.
+    ///
+    /// # Errors
+    /// When the arguments name no reachable address, or no socket can be opened.
+    fn emulate(&self, arguments: &clap::ArgMatches, quit: &AtomicBool) -> io::Result<String>;
     /// For the conformance tests; `None` for a device that does not send datagrams.
     fn datagrams(&self) -> Option<DatagramKit>;
 }

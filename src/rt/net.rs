@@ -200,15 +200,6 @@ const fn socklen<T>() -> libc::socklen_t {
     size_of::<T>() as libc::socklen_t
 }
 
-/// How far the boot clock is ahead of the monotonic clock: the time that the machine has been suspended. It grows by a suspend and by
-/// nothing else.
-#[must_use]
-pub fn suspended_for() -> Span {
-    // A preemption between the two makes this one difference too small by its length; whoever compares two must allow for that.
-    let boot = sys::read_clock(libc::CLOCK_BOOTTIME);
-    boot.age_of(sys::now())
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::disallowed_macros)]
 mod tests {

@@ -58,7 +58,16 @@ impl Follower {
     }
 }
 
-/// [`inevitable_peak`] of a state.
-pub(super) fn peak_of(state: Moved, limits: AxisLimits) -> f64 {
-    inevitable_peak(state.v, state.a, limits.jerk_max)
+/// Largest speed of a step of constant jerk from (`v`, `a`) to `next`, inside it or inevitable after it.
+///
+/// A gentle jerk lets the velocity rise a little further inside the step than full jerk would have: both ends may keep a limit that
+/// the way between them does not.
+pub(super) fn peak_of_step(v: f64, a: f64, next: Moved, dt_s: f64, limits: AxisLimits) -> f64 {
+    let after = inevitable_peak(next.v, next.a, limits.jerk_max);
+    if a * next.a < 0.0 {
+        let turn_s = dt_s * a / (a - next.a);
+        after.max((v + 0.5 * a * turn_s).abs())
+    } else {
+        after
+    }
 }

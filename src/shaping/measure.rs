@@ -101,6 +101,10 @@ pub fn commands(workload: &Workload<'_>, limits: Limits, way: Way) -> (Vec<f64>,
     (out, fell_back)
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one of them, on the stack, for a whole run"
+)]
 enum Source {
     Newest(f64),
     Kalman(ConstantVelocity),

@@ -5,7 +5,7 @@ use nalgebra::{UnitQuaternion, Vector3};
 use crate::geometry::{ArmBase, Pose, Tcp, log_rotation, rotation_from_log};
 
 use super::brake::{Brake, inevitable_peak};
-use super::follow::{Aim, peak_of};
+use super::follow::{Aim, peak_of_step};
 use super::limits::{AxisLimits, Limits};
 use super::scalar::{Engine, Wish};
 
@@ -55,7 +55,6 @@ impl State {
 
 /// Where the tool shall go.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
 pub enum Target {
     /// To rest at `pose` in minimal time.
     Goal {
@@ -187,7 +186,7 @@ impl Shaper {
         }
     }
 
-    /// Where braking from `state` ends. Exact in position; in rotation to second order of the way left.
+    /// Where braking from `state` ends. Exact in position; in rotation to second order of the way left (a few milliradians from full rate).
     #[must_use]
     pub fn stopping_point(&self, state: &State) -> Pose<ArmBase, Tcp> {
         if state.is_at_rest() {
@@ -263,7 +262,7 @@ impl Shaper {
             let Wish::Along(aim) = wish else { return None };
             let moved = self.engine.follow(aim, v, a, limits)?;
             (*out_way, *out_vel, *out_acc) = (moved.d, moved.v, moved.a);
-            peaks_squared += peak_of(moved, limits).powi(2);
+            peaks_squared += peak_of_step(v, a, moved, self.period_s(), limits).powi(2);
         }
         (peaks_squared <= speed_budget(limits)).then_some(next)
     }

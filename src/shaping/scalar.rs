@@ -1,7 +1,7 @@
 //! Shaping of one degree of freedom, and of `N` joints side by side.
 
 use super::brake::{Brake, Moved};
-use super::follow::{Aim, Follower, peak_of};
+use super::follow::{Aim, Follower, peak_of_step};
 use super::limits::AxisLimits;
 use super::planner::Planner;
 
@@ -308,7 +308,7 @@ impl Engine {
             Wish::To(way) => self.plan(way, v, a, limits),
             Wish::Along(aim) => self
                 .follow(aim, v, a, limits)
-                .filter(|next| peak_of(*next, limits) <= limits.vel_max)
+                .filter(|next| peak_of_step(v, a, *next, self.period_s(), limits) <= limits.vel_max)
                 .or_else(|| self.plan(aim.way + CATCH_UP_LEAD_S * aim.v, v, a, limits)),
         };
         match planned {

@@ -230,7 +230,6 @@ impl LocalBus {
     }
 
     /// What was on the bus since the last call, in order.
-    #[must_use]
     pub fn recorded(&self) -> Vec<OnBus> {
         self.hub().record.drain(..).collect()
     }

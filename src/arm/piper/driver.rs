@@ -17,8 +17,13 @@ use super::driver_report::PiperReport;
 use super::model::{DhVariant, PiperModel};
 use super::params::{DhChoice, DriveMode, PiperParams};
 use super::stop_port::PiperStopPort;
-use super::wire::{Command, ControlMode, ControlOrder, EndPose, FollowOrder, GripperOrder, GripperPower, ModeOrder, MotionOrder, MoveMode, MoveOrder, OutOfRange};
-use crate::arm::can::{CanLink, FrameFormat, GroupKind, IdFilter, KernelFrame, LinkOptions, OpenError, StampSource};
+use super::wire::{
+    Command, ControlMode, ControlOrder, EndPose, FollowOrder, GripperOrder, GripperPower,
+    ModeOrder, MotionOrder, MoveMode, MoveOrder, OutOfRange,
+};
+use crate::arm::can::{
+    CanLink, FrameFormat, GroupKind, IdFilter, KernelFrame, LinkOptions, OpenError, StampSource,
+};
 use crate::arm::frame::Frame;
 use crate::arm::{Arm, ArmCounters, HoldFrames, SendOutcome, StopPort};
 use crate::guard::Vetted;
@@ -124,13 +129,26 @@ impl PiperDriver {
             DriveMode::Joint => MoveOrder::J,
         };
         let speed_percent = params.speed_percent.min(100);
-        #[expect(clippy::expect_used, reason = "start-up; the percentage is within its bound by the line above")]
-        let mode_order = ModeOrder::new(ControlOrder::Can, movement, speed_percent, FollowOrder::Planned).expect("within 0..=100");
+        #[expect(
+            clippy::expect_used,
+            reason = "start-up; the percentage is within its bound by the line above"
+        )]
+        let mode_order = ModeOrder::new(
+            ControlOrder::Can,
+            movement,
+            speed_percent,
+            FollowOrder::Planned,
+        )
+        .expect("within 0..=100");
         Ok(Self {
             link,
             table: Table::default(),
             phase: Phase::START,
-            report: PiperReport::new(if params.dh == DhChoice::NoOffset { DhVariant::Old } else { DhVariant::Offset }),
+            report: PiperReport::new(if params.dh == DhChoice::NoOffset {
+                DhVariant::Old
+            } else {
+                DhVariant::Offset
+            }),
             newer_model: PiperModel::new(DhVariant::Offset),
             older_model: PiperModel::new(DhVariant::Old),
             params,
@@ -176,7 +194,9 @@ impl PiperDriver {
 
     /// Sends one configuration frame if there is room. `true` when it went out.
     pub(super) fn configure(&mut self, command: &Command, now: Stamp) -> bool {
-        self.link.send_group(&[command.encode()], GroupKind::Config, now) == SendOutcome::Sent
+        self.link
+            .send_group(&[command.encode()], GroupKind::Config, now)
+            == SendOutcome::Sent
     }
 
     /// Orders the mode. `true` when it went out.
@@ -190,7 +210,9 @@ impl PiperDriver {
 
     /// Sends the measured pose (or joints) as the first target. `true` when it went out.
     pub(super) fn send_measured_target(&mut self, now: Stamp, age_max: Span) -> bool {
-        let Some(pose) = self.table.pose.fresh(now, age_max) else { return false };
+        let Some(pose) = self.table.pose.fresh(now, age_max) else {
+            return false;
+        };
         let target = match self.params.mode {
             DriveMode::Pose => Encoded::Pose(pose),
             DriveMode::Joint => match self.table.joints.fresh(now, age_max) {
@@ -198,7 +220,8 @@ impl PiperDriver {
                 None => return false,
             },
         };
-        let sent = self.link.send_group(&target.frames(), GroupKind::Hold, now) == SendOutcome::Sent;
+        let sent =
+            self.link.send_group(&target.frames(), GroupKind::Hold, now) == SendOutcome::Sent;
         if sent {
             self.last_pose = pose;
             self.gripper_sent = None;
@@ -208,9 +231,12 @@ impl PiperDriver {
 
     /// Orders the gripper to stay where it is, with the given power. `true` when it went out.
     pub(super) fn order_gripper_stay(&mut self, power: GripperPower, now: Stamp) -> bool {
-        let Some(gripper) = self.table.gripper.value() else { return false };
+        let Some(gripper) = self.table.gripper.value() else {
+            return false;
+        };
         let stroke = Micrometres(gripper.stroke.0.clamp(0, self.params.gripper_max_um));
-        GripperOrder::new(stroke, self.params.gripper_effort_mnm, power, false).is_ok_and(|order| self.configure(&Command::Gripper(order), now))
+        GripperOrder::new(stroke, self.params.gripper_effort_mnm, power, false)
+            .is_ok_and(|order| self.configure(&Command::Gripper(order), now))
     }
 
     /// Whether the arm reports the mode that we ordered.
@@ -219,24 +245,37 @@ impl PiperDriver {
             DriveMode::Pose => MoveMode::P,
             DriveMode::Joint => MoveMode::J,
         };
-        self.table.status.value().is_some_and(|s| s.control == ControlMode::Can && s.movement == movement)
+        self.table
+            .status
+            .value()
+            .is_some_and(|s| s.control == ControlMode::Can && s.movement == movement)
     }
 
     pub(super) fn mode_due(&self, now: Stamp) -> bool {
-        let every = if self.mode_is_ours() { MODE_EVERY } else { MODE_RETRY };
+        let every = if self.mode_is_ours() {
+            MODE_EVERY
+        } else {
+            MODE_RETRY
+        };
         self.mode_sent.is_none_or(|at| now.age_of(at) >= every)
     }
 
     fn gripper_due(&self, stroke: Micrometres, now: Stamp) -> bool {
         self.gripper_sent.is_none_or(|(sent, at)| {
-            let every = if sent == stroke { GRIPPER_REPEAT } else { GRIPPER_EVERY };
+            let every = if sent == stroke {
+                GRIPPER_REPEAT
+            } else {
+                GRIPPER_EVERY
+            };
             now.age_of(at) >= every
         })
     }
 
     fn encode(&self, target: &Target<6>) -> Option<Encoded> {
         match (self.params.mode, target) {
-            (DriveMode::Pose, Target::Tcp(tcp)) => EndPose::from_pose(tcp, &self.last_pose).ok().map(Encoded::Pose),
+            (DriveMode::Pose, Target::Tcp(tcp)) => EndPose::from_pose(tcp, &self.last_pose)
+                .ok()
+                .map(Encoded::Pose),
             (DriveMode::Joint, Target::Joint(q)) => joint_target(q).ok().map(Encoded::Joints),
             _ => None,
         }
@@ -246,8 +285,16 @@ impl PiperDriver {
         if !self.params.gripper {
             return None;
         }
-        let stroke = Micrometres(round_i32(opening?.get() * f64::from(self.params.gripper_max_um))?);
-        GripperOrder::new(stroke, self.params.gripper_effort_mnm, GripperPower::Enable, false).ok()
+        let stroke = Micrometres(round_i32(
+            opening?.get() * f64::from(self.params.gripper_max_um),
+        )?);
+        GripperOrder::new(
+            stroke,
+            self.params.gripper_effort_mnm,
+            GripperPower::Enable,
+            false,
+        )
+        .ok()
     }
 
     pub(super) fn send_command(&mut self, command: &ArmCommand<6>, now: Stamp) -> SendOutcome {
@@ -259,12 +306,18 @@ impl PiperDriver {
             return SendOutcome::NotReady;
         };
         let mode_due = self.mode_due(now);
-        let gripper = self.gripper_order(command.opening).filter(|order| self.gripper_due(order.stroke(), now));
+        let gripper = self
+            .gripper_order(command.opening)
+            .filter(|order| self.gripper_due(order.stroke(), now));
         let mut group = Group::new();
         group.extend(mode_due.then(|| Command::Mode(self.mode_order).encode()));
         group.extend(target.frames());
         group.extend(gripper.map(|order| Command::Gripper(order).encode()));
-        let kind = if command.motion { GroupKind::Motion } else { GroupKind::Hold };
+        let kind = if command.motion {
+            GroupKind::Motion
+        } else {
+            GroupKind::Hold
+        };
         let outcome = self.link.send_group(&group, kind, now);
         if outcome == SendOutcome::Sent {
             if let Encoded::Pose(pose) = target {
@@ -282,8 +335,12 @@ impl PiperDriver {
 
     pub(super) fn encode_hold(&self, command: &ArmCommand<6>) -> HoldFrames {
         let mut hold = HoldFrames::EMPTY;
-        let Some(target) = self.encode(&command.target) else { return hold };
-        let gripper = self.gripper_order(command.opening).map(|order| Command::Gripper(order).encode());
+        let Some(target) = self.encode(&command.target) else {
+            return hold;
+        };
+        let gripper = self
+            .gripper_order(command.opening)
+            .map(|order| Command::Gripper(order).encode());
         for frame in target.frames().into_iter().chain(gripper) {
             // Four frames fit nine places.
             let _ = hold.push(KernelFrame::encode(&frame, self.link.format()).as_bytes());
@@ -300,7 +357,11 @@ impl PiperDriver {
             return None;
         }
         if self.leader_suspected(now) {
-            return Some(ArmFault { kind: FaultKind::LeaderMode, joint: 0, code: self.table.foreign.value().unwrap_or(0) });
+            return Some(ArmFault {
+                kind: FaultKind::LeaderMode,
+                joint: 0,
+                code: self.table.foreign.value().unwrap_or(0),
+            });
         }
         driver_faults::bus_fault(&self.table, now)
             .or_else(|| driver_faults::arm_fault(&self.table, self.enabled_before))
@@ -316,20 +377,42 @@ impl PiperDriver {
         let wrong = !self.mode_is_ours();
         let refused = driver_faults::refusal(&self.table);
         if lasts(&mut self.wrong_mode_since, wrong, now, WRONG_MODE_AFTER) {
-            let code = self.table.status.value().map_or(0, |s| (u32::from(s.control.as_u8()) << 8) | u32::from(s.movement.as_u8()));
-            return Some(ArmFault { kind: FaultKind::WrongMode, joint: 0, code });
+            let code = self.table.status.value().map_or(0, |s| {
+                (u32::from(s.control.as_u8()) << 8) | u32::from(s.movement.as_u8())
+            });
+            return Some(ArmFault {
+                kind: FaultKind::WrongMode,
+                joint: 0,
+                code,
+            });
         }
-        if lasts(&mut self.refused_since, refused.is_some(), now, REFUSED_AFTER) { refused } else { None }
+        if lasts(
+            &mut self.refused_since,
+            refused.is_some(),
+            now,
+            REFUSED_AFTER,
+        ) {
+            refused
+        } else {
+            None
+        }
     }
 
     /// Somebody commands and the arm itself says nothing: that is what a leader arm looks like.
     fn leader_suspected(&self, now: Stamp) -> bool {
         let foreign = self.table.foreign.fresh(now, FOREIGN_FOR).is_some();
-        foreign && self.table.heard_at.is_none_or(|at| now.age_of(at) > FOREIGN_FOR)
+        foreign
+            && self
+                .table
+                .heard_at
+                .is_none_or(|at| now.age_of(at) > FOREIGN_FOR)
     }
 
     fn note_absence(&mut self, now: Stamp) {
-        if self.last_poll.is_some_and(|at| now.age_of(at) > ABSENT_AFTER) {
+        if self
+            .last_poll
+            .is_some_and(|at| now.age_of(at) > ABSENT_AFTER)
+        {
             self.judge_from = now + ABSENT_GRACE;
         }
         self.last_poll = Some(now);
@@ -345,10 +428,12 @@ impl PiperDriver {
         self.state.dq = self.table.velocities();
         let stroke_max = f64::from(self.params.gripper_max_um.max(1));
         self.state.opening = match (self.table.gripper.value(), self.table.gripper.stamp()) {
-            (Some(g), Some(at)) => Opening::clamped(f64::from(g.stroke.0) / stroke_max).map_or(Aged::NEVER, |o| Aged::at(o, at)),
+            (Some(g), Some(at)) => Opening::clamped(f64::from(g.stroke.0) / stroke_max)
+                .map_or(Aged::NEVER, |o| Aged::at(o, at)),
             _ => Aged::NEVER,
         };
-        self.state.warning = driver_faults::refusal(&self.table).or_else(|| driver_faults::gripper_complaint(&self.table));
+        self.state.warning = driver_faults::refusal(&self.table)
+            .or_else(|| driver_faults::gripper_complaint(&self.table));
         self.state.phase = self.phase.shown(&self.table, now);
     }
 }
@@ -403,7 +488,11 @@ impl Arm<6> for PiperDriver {
     }
 
     fn has_room(&mut self, now: Stamp) -> bool {
-        self.link.has_room(if self.mode_due(now) { GROUP_MAX } else { GROUP_MAX - 1 })
+        self.link.has_room(if self.mode_due(now) {
+            GROUP_MAX
+        } else {
+            GROUP_MAX - 1
+        })
     }
 
     fn send(&mut self, command: &Vetted<ArmCommand<6>>, now: Stamp) -> SendOutcome {
@@ -415,7 +504,11 @@ impl Arm<6> for PiperDriver {
     }
 
     fn arm_stop(&mut self, now: Stamp) -> SendOutcome {
-        self.link.send_group(&[Command::Motion(MotionOrder::DAMPED_STOP).encode()], GroupKind::Stop, now)
+        self.link.send_group(
+            &[Command::Motion(MotionOrder::DAMPED_STOP).encode()],
+            GroupKind::Stop,
+            now,
+        )
     }
 
     fn recover(&mut self, now: Stamp) {

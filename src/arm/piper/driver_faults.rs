@@ -26,6 +26,8 @@ use crate::time::{Span, Stamp};
 const SILENT_AFTER: Span = Span::from_ms(250);
 /// Silence of one joint: drivers speak at 40 Hz.
 const JOINT_SILENT_AFTER: Span = Span::from_ms(150);
+/// Somebody on the bus talks: ten periods of the 200 Hz frames.
+const TALKS_WITHIN: Span = Span::from_ms(50);
 /// How long a foreign command is held against the bus.
 pub(super) const FOREIGN_FOR: Span = Span::from_ms(1000);
 /// The gripper's place in a fault, after the six joints.
@@ -33,24 +35,50 @@ pub(super) const GRIPPER: u8 = 7;
 
 /// Whether the arm is dead or talks, and who else talks.
 pub(super) fn bus_fault(table: &Table, now: Stamp) -> Option<ArmFault> {
-    let whole = |kind, code| Some(ArmFault { kind, joint: 0, code });
+    let whole = |kind, code| {
+        Some(ArmFault {
+            kind,
+            joint: 0,
+            code,
+        })
+    };
     if let (Some(id), Some(age)) = (table.foreign.value(), table.foreign.age(now))
         && age <= FOREIGN_FOR
     {
         return whole(FaultKind::ForeignCommand, id);
     }
-    if table.heard_at.is_none_or(|at| now.age_of(at) > SILENT_AFTER) {
+    if table
+        .heard_at
+        .is_none_or(|at| now.age_of(at) > SILENT_AFTER)
+    {
         return whole(FaultKind::FeedbackLost, 0);
     }
     if table.status.fresh(now, SILENT_AFTER).is_none() {
         return whole(FaultKind::FeedbackLost, id::STATUS);
     }
+    // A joint is silent only while others talk; when all fall silent at once it is the arm.
+    if table
+        .heard_at
+        .is_none_or(|at| now.age_of(at) > TALKS_WITHIN)
+    {
+        return None;
+    }
     for joint in Joint::ALL {
-        let (motor, driver) = (table.motors.get(joint.index())?, table.drivers.get(joint.index())?);
-        for (first, fresh) in [(id::MOTOR, motor.fresh(now, JOINT_SILENT_AFTER).is_some()), (id::DRIVER, driver.fresh(now, JOINT_SILENT_AFTER).is_some())] {
+        let (motor, driver) = (
+            table.motors.get(joint.index())?,
+            table.drivers.get(joint.index())?,
+        );
+        for (first, fresh) in [
+            (id::MOTOR, motor.fresh(now, JOINT_SILENT_AFTER).is_some()),
+            (id::DRIVER, driver.fresh(now, JOINT_SILENT_AFTER).is_some()),
+        ] {
             if !fresh {
                 let place = u32::from(joint.number());
-                return Some(ArmFault::joint(FaultKind::JointSilent, joint.number(), first + place - 1));
+                return Some(ArmFault::joint(
+                    FaultKind::JointSilent,
+                    joint.number(),
+                    first + place - 1,
+                ));
             }
         }
     }
@@ -63,7 +91,13 @@ pub(super) fn arm_fault(table: &Table, enabled_before: bool) -> Option<ArmFault>
 }
 
 fn status_fault(s: &Status) -> Option<ArmFault> {
-    let whole = |kind, code: u8| Some(ArmFault { kind, joint: 0, code: u32::from(code) });
+    let whole = |kind, code: u8| {
+        Some(ArmFault {
+            kind,
+            joint: 0,
+            code: u32::from(code),
+        })
+    };
     match s.control {
         ControlMode::Leader => return whole(FaultKind::LeaderMode, s.control.as_u8()),
         ControlMode::Teach => return whole(FaultKind::WrongMode, s.control.as_u8()),
@@ -74,15 +108,34 @@ fn status_fault(s: &Status) -> Option<ArmFault> {
         ArmStatus::Stopped => whole(FaultKind::ArmStopped, code),
         ArmStatus::JointCommunication => {
             let joint = s.silent.first().map_or(0, Joint::number);
-            Some(ArmFault::joint(FaultKind::JointSilent, joint, u32::from(code)))
+            Some(ArmFault::joint(
+                FaultKind::JointSilent,
+                joint,
+                u32::from(code),
+            ))
         }
         ArmStatus::Collision => whole(FaultKind::Collision, code),
-        ArmStatus::ControllerHot | ArmStatus::BrakeResistorHot => whole(FaultKind::OverTemperature, code),
-        ArmStatus::DragOverspeed | ArmStatus::Recording | ArmStatus::Replaying | ArmStatus::Paused => whole(FaultKind::WrongMode, code),
-        ArmStatus::BrakeNotReleased | ArmStatus::JointFault | ArmStatus::Other | ArmStatus::Unknown(_) => whole(FaultKind::MotorError, code),
-        ArmStatus::Normal | ArmStatus::NoSolution | ArmStatus::Singular | ArmStatus::TargetBeyondLimit => {
+        ArmStatus::ControllerHot | ArmStatus::BrakeResistorHot => {
+            whole(FaultKind::OverTemperature, code)
+        }
+        ArmStatus::DragOverspeed
+        | ArmStatus::Recording
+        | ArmStatus::Replaying
+        | ArmStatus::Paused => whole(FaultKind::WrongMode, code),
+        ArmStatus::BrakeNotReleased
+        | ArmStatus::JointFault
+        | ArmStatus::Other
+        | ArmStatus::Unknown(_) => whole(FaultKind::MotorError, code),
+        ArmStatus::Normal
+        | ArmStatus::NoSolution
+        | ArmStatus::Singular
+        | ArmStatus::TargetBeyondLimit => {
             if let Some(joint) = s.silent.first() {
-                return Some(ArmFault::joint(FaultKind::JointSilent, joint.number(), u32::from(s.silent.0)));
+                return Some(ArmFault::joint(
+                    FaultKind::JointSilent,
+                    joint.number(),
+                    u32::from(s.silent.0),
+                ));
             }
             match s.teach {
                 TeachState::Off | TeachState::RecordEnd | TeachState::Abort => None,
@@ -93,11 +146,15 @@ fn status_fault(s: &Status) -> Option<ArmFault> {
 }
 
 fn driver_fault(table: &Table, enabled_before: bool) -> Option<ArmFault> {
-    Joint::ALL.into_iter().zip(&table.drivers).find_map(|(joint, driver)| {
-        let flags = driver.value()?.flags;
-        let kind = driver_fault_kind(flags).or((enabled_before && !flags.enabled()).then_some(FaultKind::MotorDisabled))?;
-        Some(ArmFault::joint(kind, joint.number(), u32::from(flags.0)))
-    })
+    Joint::ALL
+        .into_iter()
+        .zip(&table.drivers)
+        .find_map(|(joint, driver)| {
+            let flags = driver.value()?.flags;
+            let kind = driver_fault_kind(flags)
+                .or((enabled_before && !flags.enabled()).then_some(FaultKind::MotorDisabled))?;
+            Some(ArmFault::joint(kind, joint.number(), u32::from(flags.0)))
+        })
 }
 
 const fn driver_fault_kind(flags: DriverFlags) -> Option<FaultKind> {
@@ -119,10 +176,14 @@ pub(super) fn refusal(table: &Table) -> Option<ArmFault> {
     let s = table.status.value()?;
     let joint = s.beyond_limit.first().map_or(0, Joint::number);
     match s.status {
-        ArmStatus::NoSolution | ArmStatus::Singular | ArmStatus::TargetBeyondLimit => {
-            Some(ArmFault::joint(FaultKind::TargetRefused, joint, u32::from(s.status.as_u8())))
-        }
-        _ if s.beyond_limit.any() => Some(ArmFault::joint(FaultKind::TargetRefused, joint, u32::from(s.beyond_limit.0))),
+        ArmStatus::NoSolution | ArmStatus::Singular | ArmStatus::TargetBeyondLimit => Some(
+            ArmFault::joint(FaultKind::TargetRefused, joint, u32::from(s.status.as_u8())),
+        ),
+        _ if s.beyond_limit.any() => Some(ArmFault::joint(
+            FaultKind::TargetRefused,
+            joint,
+            u32::from(s.beyond_limit.0),
+        )),
         _ => None,
     }
 }
@@ -132,10 +193,18 @@ pub(super) fn gripper_complaint(table: &Table) -> Option<ArmFault> {
     if let Some(gripper) = table.gripper.value()
         && gripper.flags.faults() != 0
     {
-        return Some(ArmFault::joint(FaultKind::MotorError, GRIPPER, u32::from(gripper.flags.0)));
+        return Some(ArmFault::joint(
+            FaultKind::MotorError,
+            GRIPPER,
+            u32::from(gripper.flags.0),
+        ));
     }
     match table.gripper_param {
-        Some(param) if param.range_mm == 0 => Some(ArmFault::joint(FaultKind::Implausible, GRIPPER, id::GRIPPER_PARAM)),
+        Some(param) if param.range_mm == 0 => Some(ArmFault::joint(
+            FaultKind::Implausible,
+            GRIPPER,
+            id::GRIPPER_PARAM,
+        )),
         _ => None,
     }
 }
@@ -150,8 +219,15 @@ pub(super) fn absurd_limits(table: &Table) -> Option<ArmFault> {
         // 0.1 rad/s is no use, and beyond 6 rad/s somebody wrote the value in the wrong unit (3 rad/s is the arm's top).
         let speed = !(0.1..=6.0).contains(&limits.speed_rad_s());
         (narrow || wide || speed).then(|| {
-            let (hi, lo) = (limits.max_decideg.cast_unsigned(), limits.min_decideg.cast_unsigned());
-            ArmFault::joint(FaultKind::Implausible, limits.joint.number(), (u32::from(hi) << 16) | u32::from(lo))
+            let (hi, lo) = (
+                limits.max_decideg.cast_unsigned(),
+                limits.min_decideg.cast_unsigned(),
+            );
+            ArmFault::joint(
+                FaultKind::Implausible,
+                limits.joint.number(),
+                (u32::from(hi) << 16) | u32::from(lo),
+            )
         })
     })
 }

@@ -1,8 +1,8 @@
 //! What the arm has said so far, each value with its age. Pure.
 
 use super::wire::{
-    Command, DriverState, EndPose, Feedback, FirmwareText, GripperFeedback, GripperParamState, Joint, JointLimits, JointPart, MotorState, Pair, PosePart,
-    Status, id,
+    Command, DriverState, EndPose, Feedback, FirmwareText, GripperFeedback, GripperParamState,
+    Joint, JointLimits, JointPart, MotorState, Pair, PosePart, Status, id,
 };
 use crate::arm::can::{Origin, Received};
 use crate::signal::Aged;
@@ -27,7 +27,9 @@ impl InOrder {
                 self.expected = Some((Pair::Second, at));
                 (None, pending.is_some())
             }
-            (_, Some((expected, first))) if expected == pair && at.age_of(first) <= TRIPLE_WITHIN => {
+            (_, Some((expected, first)))
+                if expected == pair && at.age_of(first) <= TRIPLE_WITHIN =>
+            {
                 if pair == Pair::Third {
                     return (Some(first), false);
                 }
@@ -156,13 +158,18 @@ impl Table {
 
     /// Whether all six drivers report power, each not older than `age_max` and received after `since`.
     pub(super) fn all_enabled(&self, now: Stamp, age_max: Span, since: Stamp) -> bool {
-        self.drivers.iter().all(|d| d.stamp().is_some_and(|at| at >= since) && d.fresh(now, age_max).is_some_and(|s| s.flags.enabled()))
+        self.drivers.iter().all(|d| {
+            d.stamp().is_some_and(|at| at >= since)
+                && d.fresh(now, age_max).is_some_and(|s| s.flags.enabled())
+        })
     }
 
     /// The group that a complete start needs and that has not been heard within `age_max`, in words; `None` when all are there.
     pub(super) fn missing(&self, now: Stamp, age_max: Span) -> Option<&'static str> {
         if self.heard_at.is_none_or(|at| now.age_of(at) > age_max) {
-            return Some("waiting for feedback: nothing heard from the arm (power, wiring, 1 Mbit/s?)");
+            return Some(
+                "waiting for feedback: nothing heard from the arm (power, wiring, 1 Mbit/s?)",
+            );
         }
         if self.status.fresh(now, age_max).is_none() {
             return Some("waiting for the arm's status (0x2A1)");
@@ -190,19 +197,31 @@ fn set<T>(values: &mut [T; 6], joint: Joint, value: T) {
 }
 
 #[cfg(test)]
-#[allow(clippy::disallowed_types, clippy::disallowed_macros, clippy::arithmetic_side_effects)]
+#[allow(
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    clippy::arithmetic_side_effects
+)]
 mod tests {
     use super::*;
     use crate::arm::frame::Frame;
 
     fn heard(frame: Frame, at_us: i64) -> Received {
-        Received { frame, at: Stamp::from_ms(1000) + Span::from_us(at_us), origin: Origin::Bus }
+        Received {
+            frame,
+            at: Stamp::from_ms(1000) + Span::from_us(at_us),
+            origin: Origin::Bus,
+        }
     }
 
     /// Guards: a pose is the three frames of one moment in their order, its stamp that of the first; anything else is thrown away.
     #[test]
     fn poses_are_complete_or_absent() {
-        let pose = |n: i32| EndPose { x: crate::units::Micrometres(n), ry: MilliDegrees(n), ..EndPose::default() };
+        let pose = |n: i32| EndPose {
+            x: crate::units::Micrometres(n),
+            ry: MilliDegrees(n),
+            ..EndPose::default()
+        };
         let mut table = Table::default();
         let [a, b, c] = pose(1).feedback_frames();
         for (frame, at) in [(a, 0), (b, 100), (c, 200)] {
@@ -236,15 +255,32 @@ mod tests {
     fn who_commands() {
         let mut table = Table::default();
         let [first, ..] = EndPose::default().frames();
-        table.take(&Received { origin: Origin::Own, ..heard(first, 0) }, false);
+        table.take(
+            &Received {
+                origin: Origin::Own,
+                ..heard(first, 0)
+            },
+            false,
+        );
         assert_eq!(table.foreign, Aged::NEVER);
         table.take(&heard(first, 1), true);
-        assert_eq!(table.foreign, Aged::NEVER, "the watchdog's port is not foreign");
+        assert_eq!(
+            table.foreign,
+            Aged::NEVER,
+            "the watchdog's port is not foreign"
+        );
         table.take(&heard(Command::QueryFirmware.encode(), 2), false);
-        assert_eq!((table.foreign.value(), table.rejected, table.heard_at), (None, 0, None));
+        assert_eq!(
+            (table.foreign.value(), table.rejected, table.heard_at),
+            (None, 0, None)
+        );
         table.take(&heard(first, 3), false);
         assert_eq!(table.foreign.value(), Some(0x152));
         table.take(&heard(Frame::short(0x2A1, [1, 2]), 4), false);
-        assert_eq!((table.rejected, table.status), (1, Aged::NEVER), "a short frame is not a status");
+        assert_eq!(
+            (table.rejected, table.status),
+            (1, Aged::NEVER),
+            "a short frame is not a status"
+        );
     }
 }

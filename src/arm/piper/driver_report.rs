@@ -1,6 +1,10 @@
 //! What the driver found out about the arm, readable from any thread: firmware, geometry in use, and notes for the user.
 
-#![allow(clippy::disallowed_types, clippy::disallowed_macros, reason = "start-up, and reading by plain threads; control only stores into atomics")]
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    reason = "start-up, and reading by plain threads; control only stores into atomics"
+)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -59,20 +63,36 @@ impl Note {
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
-            Self::FirmwareUnknown => "the arm did not answer the firmware query; geometry chosen by what fits its feedback",
+            Self::FirmwareUnknown => {
+                "the arm did not answer the firmware query; geometry chosen by what fits its feedback"
+            }
             Self::FirmwareV1 => "firmware before S-V1.5-2 speaks an older protocol; update it",
-            Self::FirmwareOld => "firmware before S-V1.7-4: arms were seen going to the zero pose instead of the target; watch the first motion, better update",
-            Self::LimitsUnknown => "the arm did not answer the limit query; its own joint limits are not checked",
+            Self::FirmwareOld => {
+                "firmware before S-V1.7-4: arms were seen going to the zero pose instead of the target; watch the first motion, better update"
+            }
+            Self::LimitsUnknown => {
+                "the arm did not answer the limit query; its own joint limits are not checked"
+            }
             Self::GeometryMisfit => {
                 "joints and pose reported by the arm disagree by more than 5 mm under both geometries: a joint zero may have moved; check before use"
             }
-            Self::GripperAbsent => "no gripper feedback (0x2A8); if none is mounted, set gripper = false",
-            Self::GripperStrokeUnset => "the gripper's stroke was never set (0x47D), so it neither moves nor reports; set it once with the vendor's tool",
+            Self::GripperAbsent => {
+                "no gripper feedback (0x2A8); if none is mounted, set gripper = false"
+            }
+            Self::GripperStrokeUnset => {
+                "the gripper's stroke was never set (0x47D), so it neither moves nor reports; set it once with the vendor's tool"
+            }
             Self::GripperOff => "the gripper did not switch on",
             Self::GripperUnknown => "the arm did not answer the gripper query (0x47E)",
-            Self::GripperStrokeDiffers => "gripper_max_um is not the stroke stored in the arm (0x47E)",
-            Self::GeometryChoice => "the plan's dh does not fit the arm's feedback, the other geometry does; set dh = \"auto\"",
-            Self::PowerCycle => "the arm was a leader: it has been told to follow; switch its power off and on",
+            Self::GripperStrokeDiffers => {
+                "gripper_max_um is not the stroke stored in the arm (0x47E)"
+            }
+            Self::GeometryChoice => {
+                "the plan's dh does not fit the arm's feedback, the other geometry does; set dh = \"auto\""
+            }
+            Self::PowerCycle => {
+                "the arm was a leader: it has been told to follow; switch its power off and on"
+            }
         }
     }
 }
@@ -87,17 +107,26 @@ pub struct PiperReport {
 
 impl PiperReport {
     pub(super) fn new(variant: DhVariant) -> Arc<Self> {
-        Arc::new(Self { notes: AtomicU32::new(0), firmware: AtomicU32::new(0), old_geometry: AtomicBool::new(variant == DhVariant::Old) })
+        Arc::new(Self {
+            notes: AtomicU32::new(0),
+            firmware: AtomicU32::new(0),
+            old_geometry: AtomicBool::new(variant == DhVariant::Old),
+        })
     }
 
     pub(super) fn set_geometry(&self, variant: DhVariant) {
-        self.old_geometry.store(variant == DhVariant::Old, Ordering::Relaxed);
+        self.old_geometry
+            .store(variant == DhVariant::Old, Ordering::Relaxed);
     }
 
     /// The geometry in use.
     #[must_use]
     pub fn geometry(&self) -> DhVariant {
-        if self.old_geometry.load(Ordering::Relaxed) { DhVariant::Old } else { DhVariant::Offset }
+        if self.old_geometry.load(Ordering::Relaxed) {
+            DhVariant::Old
+        } else {
+            DhVariant::Offset
+        }
     }
 
     pub(super) fn add(&self, note: Note) {
@@ -105,7 +134,10 @@ impl PiperReport {
     }
 
     pub(super) fn set_firmware(&self, v: FirmwareVersion) {
-        self.firmware.store(u32::from_be_bytes([1, v.major, v.minor, v.patch]), Ordering::Relaxed);
+        self.firmware.store(
+            u32::from_be_bytes([1, v.major, v.minor, v.patch]),
+            Ordering::Relaxed,
+        );
     }
 
     /// The arm's firmware, once known.
@@ -124,8 +156,13 @@ impl PiperReport {
 
 impl crate::arm::registry::ArmReport for PiperReport {
     fn lines(&self) -> Vec<String> {
-        let firmware = self.firmware().map_or_else(|| "unknown".to_owned(), |v| v.to_string());
-        let mut lines = vec![format!("firmware {firmware}, geometry {:?}", self.geometry())];
+        let firmware = self
+            .firmware()
+            .map_or_else(|| "unknown".to_owned(), |v| v.to_string());
+        let mut lines = vec![format!(
+            "firmware {firmware}, geometry {:?}",
+            self.geometry()
+        )];
         lines.extend(self.notes().map(|n| format!("note: {}", n.text())));
         lines
     }

@@ -49,20 +49,40 @@ struct Rig {
 
 fn address() -> CanAddress {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    CanAddress::LocalAbstract(format!("piper-test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)).into())
+    CanAddress::LocalAbstract(
+        format!(
+            "piper-test-{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        )
+        .into(),
+    )
 }
 
 impl Rig {
     fn with(start: StartState, change: impl FnOnce(&mut PiperParams)) -> Self {
         let address = address();
         let bus = LocalBus::manual(&address).unwrap();
-        let mut params = PiperParams { can: address.clone(), ..PiperParams::default() };
+        let mut params = PiperParams {
+            can: address.clone(),
+            ..PiperParams::default()
+        };
         change(&mut params);
         let driver = PiperDriver::open(params, StampSource::Poll).unwrap();
         bus.pump();
         let node = BusNode::join(&address, FrameFormat::Classic).unwrap();
         bus.pump();
-        Self { bus, driver, arm: EmulatedPiper::new(start), node, now: Stamp::from_ms(10_000), ms: 0, cut: false, latched: false, heard: Vec::new() }
+        Self {
+            bus,
+            driver,
+            arm: EmulatedPiper::new(start),
+            node,
+            now: Stamp::from_ms(10_000),
+            ms: 0,
+            cut: false,
+            latched: false,
+            heard: Vec::new(),
+        }
     }
 
     fn new() -> Self {
@@ -80,7 +100,9 @@ impl Rig {
     fn tick(&mut self, command: Option<&ArmCommand<6>>) -> Option<SendOutcome> {
         self.now = self.now + Span::from_ms(1);
         self.ms += 1;
-        let Self { node, heard, cut, .. } = self;
+        let Self {
+            node, heard, cut, ..
+        } = self;
         node.drain(|frame| {
             if !*cut {
                 heard.push(frame);
@@ -97,7 +119,11 @@ impl Rig {
         if self.ms.is_multiple_of(POLL_EVERY_MS) {
             self.driver.poll(self.now, !self.latched);
             if let Some(command) = command {
-                outcome = Some(if self.driver.has_room(self.now) { self.driver.send_command(command, self.now) } else { SendOutcome::Busy });
+                outcome = Some(if self.driver.has_room(self.now) {
+                    self.driver.send_command(command, self.now)
+                } else {
+                    SendOutcome::Busy
+                });
             }
             self.bus.pump();
         }
@@ -138,11 +164,19 @@ impl Rig {
 
     /// What the driver put on the bus since the last call.
     fn sent(&self) -> Vec<Frame> {
-        self.bus.recorded().into_iter().filter(|r: &OnBus| r.from == DRIVER).map(|r| r.frame).collect()
+        self.bus
+            .recorded()
+            .into_iter()
+            .filter(|r: &OnBus| r.from == DRIVER)
+            .map(|r| r.frame)
+            .collect()
     }
 
     fn sent_commands(&self) -> Vec<Command> {
-        self.sent().iter().map(|f| Command::decode(f.id, f.payload()).unwrap()).collect()
+        self.sent()
+            .iter()
+            .map(|f| Command::decode(f.id, f.payload()).unwrap())
+            .collect()
     }
 
     fn tcp(&self) -> Pose<ArmBase, Tcp> {
@@ -162,7 +196,13 @@ impl Rig {
 }
 
 fn to(tcp: Pose<ArmBase, Tcp>) -> ArmCommand<6> {
-    ArmCommand { target: Target::Tcp(tcp), q_velocity: [0.0; 6], opening: None, stiffness: 1.0, motion: true }
+    ArmCommand {
+        target: Target::Tcp(tcp),
+        q_velocity: [0.0; 6],
+        opening: None,
+        stiffness: 1.0,
+        motion: true,
+    }
 }
 
 fn shifted(tcp: &Pose<ArmBase, Tcp>, by: Vector3<f64>) -> Pose<ArmBase, Tcp> {
@@ -173,7 +213,9 @@ fn shifted(tcp: &Pose<ArmBase, Tcp>, by: Vector3<f64>) -> Pose<ArmBase, Tcp> {
 #[test]
 fn the_emulators_posture_is_its_own_solution() {
     let model = PiperModel::new(DhVariant::Offset);
-    let q = model.ik(&model.fk(&START_POSTURE), Choice::Unseeded).unwrap();
+    let q = model
+        .ik(&model.fk(&START_POSTURE), Choice::Unseeded)
+        .unwrap();
     for (a, b) in q.iter().zip(&START_POSTURE) {
         assert!((a - b).abs() < 1e-6, "{q:?}");
     }
@@ -185,39 +227,70 @@ fn the_emulators_posture_is_its_own_solution() {
 fn starts_without_a_jump() {
     let mut rig = Rig::new();
     assert!(matches!(rig.phase(), ArmPhase::Starting(_)));
-    assert_eq!((rig.driver.state().tcp.value(), rig.driver.state().q.value(), rig.driver.state().opening.value()), (None, None, None));
+    assert_eq!(
+        (
+            rig.driver.state().tcp.value(),
+            rig.driver.state().q.value(),
+            rig.driver.state().opening.value()
+        ),
+        (None, None, None)
+    );
     let ms = rig.run_until_up();
     assert!(ms < 2000, "{ms} ms");
     let frames = rig.bus.recorded();
-    let measured: Vec<[u8; 8]> = frames.iter().filter(|r| r.from != DRIVER && (0x2A2..=0x2A4).contains(&r.frame.id)).map(|r| r.frame.data).collect();
+    let measured: Vec<[u8; 8]> = frames
+        .iter()
+        .filter(|r| r.from != DRIVER && (0x2A2..=0x2A4).contains(&r.frame.id))
+        .map(|r| r.frame.data)
+        .collect();
     let mut targets = Vec::new();
     for frame in frames.iter().filter(|r| r.from == DRIVER).map(|r| r.frame) {
         match Command::decode(frame.id, frame.payload()).unwrap() {
             Command::Pose(_) => targets.push(frame),
             Command::Power { motors, on } => assert!(on && motors == MotorSelect::Joints),
-            Command::Gripper(order) => assert_eq!(order.stroke().0, 35_000, "the gripper stays where it is"),
+            Command::Gripper(order) => {
+                assert_eq!(order.stroke().0, 35_000, "the gripper stays where it is")
+            }
             Command::Mode(order) => assert_eq!(order.speed_percent(), 25),
             Command::QueryFirmware | Command::QueryLimits(..) | Command::Param(_) => {}
             other => panic!("{other:?} before Up"),
         }
     }
-    assert_eq!(targets.iter().map(|f| f.id).collect::<Vec<_>>(), [0x152, 0x153, 0x154]);
+    assert_eq!(
+        targets.iter().map(|f| f.id).collect::<Vec<_>>(),
+        [0x152, 0x153, 0x154]
+    );
     assert!(targets.iter().all(|f| measured.contains(&f.data)));
     for (q, start) in rig.arm.q().iter().zip(START_POSTURE) {
         assert!((q - start).abs() < 1e-4);
     }
     assert!(rig.arm.powered());
-    assert_eq!(rig.driver.report().firmware().unwrap().to_string(), "S-V1.8-5");
+    assert_eq!(
+        rig.driver.report().firmware().unwrap().to_string(),
+        "S-V1.8-5"
+    );
     assert_eq!(rig.driver.report().notes().collect::<Vec<_>>(), []);
 }
 
 /// Guards: an arm that already has power keeps it: no power order at all, no gripper order.
 #[test]
 fn starts_on_a_powered_arm() {
-    let mut rig = Rig::with(StartState { enabled: true, ..StartState::default() }, |_| {});
+    let mut rig = Rig::with(
+        StartState {
+            enabled: true,
+            ..StartState::default()
+        },
+        |_| {},
+    );
     rig.run_until_up();
     for command in rig.sent_commands() {
-        assert!(!matches!(command, Command::Power { .. } | Command::Gripper(_) | Command::Motion(_)), "{command:?}");
+        assert!(
+            !matches!(
+                command,
+                Command::Power { .. } | Command::Gripper(_) | Command::Motion(_)
+            ),
+            "{command:?}"
+        );
     }
 }
 
@@ -242,7 +315,10 @@ fn streams_whole_targets() {
     let start = rig.tcp();
     let outcomes = rig.stream(2000, |t| {
         let s = (t * 3.0).sin();
-        let mut command = to(Pose::from_parts(start.position() + Vector3::new(0.0, 0.05 * s, 0.03 * s), start.rotation() * UnitQuaternion::from_euler_angles(0.0, 0.1 * s, 0.2 * s)));
+        let mut command = to(Pose::from_parts(
+            start.position() + Vector3::new(0.0, 0.05 * s, 0.03 * s),
+            start.rotation() * UnitQuaternion::from_euler_angles(0.0, 0.1 * s, 0.2 * s),
+        ));
         command.opening = Opening::clamped(0.5 + 0.4 * s);
         command
     });
@@ -253,7 +329,10 @@ fn streams_whole_targets() {
     let sent = rig.sent();
     let counters = rig.driver.counters();
     assert_eq!(counters.frames_out - before.frames_out, sent.len() as u64);
-    assert_eq!((counters.in_flight, counters.confirmed), (0, counters.frames_out));
+    assert_eq!(
+        (counters.in_flight, counters.confirmed),
+        (0, counters.frames_out)
+    );
     let ids: Vec<u32> = sent.iter().map(|f| f.id).collect();
     let poses = ids.iter().filter(|id| **id == 0x152).count();
     assert_eq!(poses, 400);
@@ -271,7 +350,10 @@ fn streams_whole_targets() {
     let grips = ids.iter().filter(|id| **id == 0x159).count();
     assert!((80..=100).contains(&grips), "{grips}: at most one in 20 ms");
     let want = shifted(&start, Vector3::new(0.0, 0.05, 0.03) * (5.985_f64).sin());
-    assert!((end.position() - want.position()).norm() < 0.02, "the arm follows: {end:?} {want:?}");
+    assert!(
+        (end.position() - want.position()).norm() < 0.02,
+        "the arm follows: {end:?} {want:?}"
+    );
     assert!((start.position() - end.position()).norm() > 0.005);
     assert!(rig.driver.state().opening.value().is_some());
 }
@@ -281,20 +363,42 @@ fn streams_whole_targets() {
 fn joint_mode() {
     let mut rig = Rig::with(StartState::default(), |p| p.mode = DriveMode::Joint);
     rig.run_until_up();
-    assert!(rig.sent_commands().iter().all(|c| !matches!(c, Command::Pose(_))));
+    assert!(
+        rig.sent_commands()
+            .iter()
+            .all(|c| !matches!(c, Command::Pose(_)))
+    );
     let goal = [0.2, 1.4, -1.1, 0.1, 0.4, -0.2];
-    let command = ArmCommand { target: Target::Joint(goal), ..to(Pose::identity()) };
+    let command = ArmCommand {
+        target: Target::Joint(goal),
+        ..to(Pose::identity())
+    };
     rig.stream(2500, |_| command);
     for (q, goal) in rig.arm.q().iter().zip(goal) {
         assert!((q - goal).abs() < 1e-3);
     }
     let q = rig.driver.state().q.value().unwrap();
     assert!(q.iter().zip(goal).all(|(q, goal)| (q - goal).abs() < 1e-3));
-    assert_eq!(rig.driver.send_command(&to(rig.tcp()), rig.now), SendOutcome::NotReady);
+    assert_eq!(
+        rig.driver.send_command(&to(rig.tcp()), rig.now),
+        SendOutcome::NotReady
+    );
     assert_eq!(rig.driver.unfit_targets(), 1);
     let mut rig = Rig::up();
-    assert_eq!(rig.driver.send_command(&command, rig.now), SendOutcome::NotReady);
-    assert_eq!(rig.driver.send_command(&to(Pose::from_parts(Vector3::new(f64::NAN, 0.0, 0.0), UnitQuaternion::identity())), rig.now), SendOutcome::NotReady);
+    assert_eq!(
+        rig.driver.send_command(&command, rig.now),
+        SendOutcome::NotReady
+    );
+    assert_eq!(
+        rig.driver.send_command(
+            &to(Pose::from_parts(
+                Vector3::new(f64::NAN, 0.0, 0.0),
+                UnitQuaternion::identity()
+            )),
+            rig.now
+        ),
+        SendOutcome::NotReady
+    );
 }
 
 /// Guards: the gimbal band is crossed without a step of the three angles on the wire.
@@ -307,7 +411,11 @@ fn no_euler_step_on_the_wire() {
     let pitch = q[1] + q[2] + q[4];
     assert!(pitch.abs() < 2.0);
     rig.stream(2000, |t| {
-        let turn = UnitQuaternion::from_euler_angles(0.02 * (7.0 * t).sin(), 0.5 * (2.0 * t).sin(), 0.02 * (5.0 * t).cos());
+        let turn = UnitQuaternion::from_euler_angles(
+            0.02 * (7.0 * t).sin(),
+            0.5 * (2.0 * t).sin(),
+            0.02 * (5.0 * t).cos(),
+        );
         to(Pose::from_parts(start.position(), turn * start.rotation()))
     });
     let mut last: Option<EndPose> = None;
@@ -319,7 +427,8 @@ fn no_euler_step_on_the_wire() {
             if matches!(part, super::wire::PosePart::RyRz(..)) {
                 count += 1;
                 if let Some(last) = last {
-                    let step = angle_between(pose.to_pose().rotation(), last.to_pose().rotation()).to_degrees();
+                    let step = angle_between(pose.to_pose().rotation(), last.to_pose().rotation())
+                        .to_degrees();
                     assert!(step < 2.0, "{step} deg in one cycle");
                 }
                 last = Some(pose);
@@ -354,20 +463,33 @@ fn faults_while_up() {
         rig.bus.recorded();
         rig.arm.faults.set(name, true).unwrap();
         let fault = rig.run_until_fault(400);
-        assert_eq!((fault.kind, fault.joint), (kind, joint), "{name}: {fault:?}");
+        assert_eq!(
+            (fault.kind, fault.joint),
+            (kind, joint),
+            "{name}: {fault:?}"
+        );
         rig.bus.recorded();
         let outcomes = rig.stream(1500, |_| to(start));
-        assert!(outcomes.iter().all(|o| *o == SendOutcome::NotReady), "{name}");
+        assert!(
+            outcomes.iter().all(|o| *o == SendOutcome::NotReady),
+            "{name}"
+        );
         assert_eq!(rig.sent(), [], "{name}");
         rig.arm.faults.set(name, false).unwrap();
         if heals {
             rig.run_until_up();
         } else {
             rig.run_ms(2000);
-            assert!(matches!(rig.phase(), ArmPhase::Faulted(f) if f.kind == kind), "{name}: nothing powers it again by itself");
+            assert!(
+                matches!(rig.phase(), ArmPhase::Faulted(f) if f.kind == kind),
+                "{name}: nothing powers it again by itself"
+            );
         }
         for command in rig.sent_commands() {
-            assert!(!matches!(command, Command::Power { .. } | Command::Motion(_)), "{name}: {command:?}");
+            assert!(
+                !matches!(command, Command::Power { .. } | Command::Motion(_)),
+                "{name}: {command:?}"
+            );
         }
     }
 }
@@ -381,14 +503,22 @@ fn leader_mode_is_named() {
     assert_eq!(rig.sent(), [], "nothing is sent to a leader by itself");
     rig.driver.recover(rig.now);
     rig.run_ms(1500);
-    assert!(rig.sent_commands().iter().any(|c| matches!(c, Command::Link(l) if l.role == super::wire::LinkRole::Follower)));
+    assert!(
+        rig.sent_commands()
+            .iter()
+            .any(|c| matches!(c, Command::Link(l) if l.role == super::wire::LinkRole::Follower))
+    );
     assert!(rig.driver.report().notes().any(|n| n == Note::PowerCycle));
     // Power cycled: it follows now.
     rig.arm.faults.leader = false;
     rig.run_until_up();
     rig.arm.faults.leader = true;
     rig.run_ms(3000);
-    assert!(matches!(rig.phase(), ArmPhase::Faulted(f) if f.kind == FaultKind::LeaderMode), "{:?}", rig.phase());
+    assert!(
+        matches!(rig.phase(), ArmPhase::Faulted(f) if f.kind == FaultKind::LeaderMode),
+        "{:?}",
+        rig.phase()
+    );
 }
 
 /// Guards: a silent arm, a half silent one and a partly answering one are refused by name, and nothing was sent to them.
@@ -397,7 +527,11 @@ fn refuses_to_start_without_feedback() {
     let mut rig = Rig::new();
     rig.arm.faults.silent = true;
     rig.run_ms(500);
-    assert!(matches!(rig.phase(), ArmPhase::Starting(text) if text.contains("nothing heard")), "{:?}", rig.phase());
+    assert!(
+        matches!(rig.phase(), ArmPhase::Starting(text) if text.contains("nothing heard")),
+        "{:?}",
+        rig.phase()
+    );
     assert_eq!(rig.run_until_fault(1000).kind, FaultKind::FeedbackLost);
     assert_eq!(rig.sent(), []);
     rig.arm.faults.silent = false;
@@ -427,9 +561,19 @@ fn bad_starts() {
     let mut rig = Rig::new();
     rig.arm.faults.enable_refused = true;
     let fault = rig.run_until_fault(12_000);
-    assert_eq!((fault.kind, fault.joint, fault.code), (FaultKind::StartTimeout, 1, 0x471));
-    let orders = rig.sent_commands().iter().filter(|c| matches!(c, Command::Power { on: true, .. })).count();
-    assert!((450..=500).contains(&orders), "every 20 ms for 10 s: {orders}");
+    assert_eq!(
+        (fault.kind, fault.joint, fault.code),
+        (FaultKind::StartTimeout, 1, 0x471)
+    );
+    let orders = rig
+        .sent_commands()
+        .iter()
+        .filter(|c| matches!(c, Command::Power { on: true, .. }))
+        .count();
+    assert!(
+        (450..=500).contains(&orders),
+        "every 20 ms for 10 s: {orders}"
+    );
 
     let mut rig = Rig::new();
     rig.arm.faults.mode_refused = true;
@@ -443,7 +587,10 @@ fn notes() {
     rig.arm.faults.old_firmware = true;
     rig.arm.faults.stroke_unset = true;
     rig.run_until_up();
-    assert_eq!(rig.driver.report().notes().collect::<Vec<_>>(), [Note::FirmwareV1, Note::GripperStrokeUnset]);
+    assert_eq!(
+        rig.driver.report().notes().collect::<Vec<_>>(),
+        [Note::FirmwareV1, Note::GripperStrokeUnset]
+    );
     assert_eq!(rig.driver.state().warning.unwrap().joint, 7);
 
     let mut rig = Rig::new();
@@ -451,14 +598,28 @@ fn notes() {
     rig.arm.faults.gripper_absent = true;
     rig.run_until_up();
     let notes: Vec<Note> = rig.driver.report().notes().collect();
-    assert_eq!(notes, [Note::FirmwareUnknown, Note::LimitsUnknown, Note::GripperAbsent, Note::GripperUnknown]);
+    assert_eq!(
+        notes,
+        [
+            Note::FirmwareUnknown,
+            Note::LimitsUnknown,
+            Note::GripperAbsent,
+            Note::GripperUnknown
+        ]
+    );
     assert_eq!(rig.driver.state().opening.value(), None);
 }
 
 /// Guards: the geometry is the one that gives the measured pose, whatever the firmware text says.
 #[test]
 fn geometry_is_found_out() {
-    let mut rig = Rig::with(StartState { variant: DhVariant::Old, ..StartState::default() }, |_| {});
+    let mut rig = Rig::with(
+        StartState {
+            variant: DhVariant::Old,
+            ..StartState::default()
+        },
+        |_| {},
+    );
     rig.run_until_up();
     assert_eq!(rig.driver.report().geometry(), DhVariant::Old);
     let (q, tcp) = (rig.driver.state().q.value().unwrap(), rig.tcp());
@@ -477,7 +638,10 @@ fn arm_stop_and_recovery() {
     rig.bus.recorded();
     rig.run_ms(3000);
     assert_eq!(rig.sent(), []);
-    assert!(rig.tcp().position().z < start.position().z - 0.005, "the emulated arm sinks");
+    assert!(
+        rig.tcp().position().z < start.position().z - 0.005,
+        "the emulated arm sinks"
+    );
     // Under a latched stop a recovery is not even kept for later.
     rig.latched = true;
     rig.driver.recover(rig.now);
@@ -488,9 +652,18 @@ fn arm_stop_and_recovery() {
     rig.driver.recover(rig.now);
     rig.run_until_up();
     let commands = rig.sent_commands();
-    let resets = commands.iter().filter(|c| matches!(c, Command::Motion(m) if m.stop == StopOrder::ResetDropsArm)).count();
-    let enables = commands.iter().filter(|c| matches!(c, Command::Power { on: true, .. })).count();
-    assert_eq!((resets, matches!(commands[0], Command::Motion(_))), (1, true));
+    let resets = commands
+        .iter()
+        .filter(|c| matches!(c, Command::Motion(m) if m.stop == StopOrder::ResetDropsArm))
+        .count();
+    let enables = commands
+        .iter()
+        .filter(|c| matches!(c, Command::Power { on: true, .. }))
+        .count();
+    assert_eq!(
+        (resets, matches!(commands[0], Command::Motion(_))),
+        (1, true)
+    );
     assert!(enables >= 2);
     // The first target after it is the pose measured then, not the one before the stop.
     let mut pose = EndPose::default();
@@ -510,7 +683,13 @@ fn arm_stop_and_recovery() {
 /// Guards: an arm found in its own stop, or in teach mode, is not started and not reset.
 #[test]
 fn found_stopped() {
-    let mut rig = Rig::with(StartState { stopped: true, ..StartState::default() }, |_| {});
+    let mut rig = Rig::with(
+        StartState {
+            stopped: true,
+            ..StartState::default()
+        },
+        |_| {},
+    );
     assert_eq!(rig.run_until_fault(1000).kind, FaultKind::ArmStopped);
     rig.run_ms(3000);
     assert_eq!(rig.sent(), []);
@@ -535,7 +714,11 @@ fn lost_power_needs_recovery() {
     rig.driver.recover(rig.now);
     rig.run_until_up();
     assert!(rig.arm.powered());
-    assert!(!rig.sent_commands().iter().any(|c| matches!(c, Command::Motion(_))));
+    assert!(
+        !rig.sent_commands()
+            .iter()
+            .any(|c| matches!(c, Command::Motion(_)))
+    );
 }
 
 /// Guards: a target that the arm cannot take is a warning at once, a fault only when it lasts, and the arm is taken up again at the
@@ -546,12 +729,19 @@ fn refused_target() {
     let start = rig.tcp();
     let far = shifted(&start, Vector3::new(0.8, 0.0, 0.0));
     rig.stream(1000, |_| to(far));
-    assert_eq!((rig.phase(), rig.driver.state().warning.unwrap().kind), (ArmPhase::Up, FaultKind::TargetRefused));
+    assert_eq!(
+        (rig.phase(), rig.driver.state().warning.unwrap().kind),
+        (ArmPhase::Up, FaultKind::TargetRefused)
+    );
     rig.stream(200, |_| to(start));
     assert_eq!(rig.driver.state().warning, None);
     rig.bus.recorded();
     rig.stream(2300, |_| to(far));
-    assert!(matches!(rig.phase(), ArmPhase::Faulted(f) if f.kind == FaultKind::TargetRefused && f.code == 2), "{:?}", rig.phase());
+    assert!(
+        matches!(rig.phase(), ArmPhase::Faulted(f) if f.kind == FaultKind::TargetRefused && f.code == 2),
+        "{:?}",
+        rig.phase()
+    );
     rig.run_until_up();
     assert!((rig.tcp().position() - start.position()).norm() < 1e-3);
     rig.run_ms(300);
@@ -563,7 +753,13 @@ fn refused_target() {
 fn lost_mode() {
     let mut rig = Rig::up();
     let standby = Command::Mode(
-        super::wire::ModeOrder::new(super::wire::ControlOrder::Standby, super::wire::MoveOrder::P, 25, super::wire::FollowOrder::Planned).unwrap(),
+        super::wire::ModeOrder::new(
+            super::wire::ControlOrder::Standby,
+            super::wire::MoveOrder::P,
+            25,
+            super::wire::FollowOrder::Planned,
+        )
+        .unwrap(),
     );
     rig.heard.push(standby.encode());
     rig.run_ms(120);
@@ -601,21 +797,33 @@ fn bus_failures() {
     rig.bus.recorded();
     rig.bus.set_acknowledged(false);
     let outcomes = rig.stream(90, |_| to(start));
-    assert_eq!(outcomes.iter().filter(|o| **o == SendOutcome::Sent).count(), 1);
-    assert!(matches!(rig.run_until_fault(300).kind, FaultKind::BusNotSending | FaultKind::FeedbackLost));
+    assert_eq!(
+        outcomes.iter().filter(|o| **o == SendOutcome::Sent).count(),
+        1
+    );
+    assert!(matches!(
+        rig.run_until_fault(300).kind,
+        FaultKind::BusNotSending | FaultKind::FeedbackLost
+    ));
     rig.bus.set_acknowledged(true);
     rig.run_until_up();
     // Queue full.
     rig.bus.set_full(true);
     let outcomes = rig.stream(50, |_| to(start));
-    assert!(outcomes.iter().skip(1).all(|o| *o == SendOutcome::Busy), "{outcomes:?}");
+    assert!(
+        outcomes.iter().skip(1).all(|o| *o == SendOutcome::Busy),
+        "{outcomes:?}"
+    );
     assert_eq!(rig.driver.arm_stop(rig.now), SendOutcome::Busy);
     rig.stream(100, |_| to(start));
     assert!(matches!(rig.phase(), ArmPhase::Faulted(f) if f.kind == FaultKind::BusNotSending));
     rig.bus.set_full(false);
     rig.run_until_up();
     for command in rig.sent_commands() {
-        assert!(!matches!(command, Command::Power { .. } | Command::Motion(_)), "{command:?}");
+        assert!(
+            !matches!(command, Command::Power { .. } | Command::Motion(_)),
+            "{command:?}"
+        );
     }
 }
 
@@ -625,8 +833,10 @@ fn replugged_adapter() {
     let mut rig = Rig::up();
     let number = rig.driver.motion_fd();
     rig.bus.set_gone(true).unwrap();
+    rig.cut = true;
     assert_eq!(rig.run_until_fault(20).kind, FaultKind::BusGone);
     rig.bus.set_gone(false).unwrap();
+    rig.cut = false;
     rig.node = BusNode::join(rig.driver.link_address(), FrameFormat::Classic).unwrap();
     let began = std::time::Instant::now();
     while rig.phase() != ArmPhase::Up {
@@ -634,7 +844,10 @@ fn replugged_adapter() {
         rig.run_ms(5);
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    assert_eq!((rig.driver.motion_fd(), rig.driver.counters().reopened), (number, 1));
+    assert_eq!(
+        (rig.driver.motion_fd(), rig.driver.counters().reopened),
+        (number, 1)
+    );
 }
 
 /// Guards: when we were away ourselves (stopped process), old feedback is not called a lost arm.
@@ -666,7 +879,11 @@ fn feedback_has_its_age() {
     rig.run_ms(100);
     let age = rig.driver.state().tcp.age(rig.now).unwrap();
     assert!(age >= Span::from_ms(95), "{age:?}");
-    assert_eq!(rig.phase(), ArmPhase::Up, "50 ms and 250 ms are control's to judge");
+    assert_eq!(
+        rig.phase(),
+        ArmPhase::Up,
+        "50 ms and 250 ms are control's to judge"
+    );
     rig.run_ms(250);
     assert!(matches!(rig.phase(), ArmPhase::Faulted(f) if f.kind == FaultKind::FeedbackLost));
 }
@@ -685,12 +902,26 @@ fn stop_port_after_takeover() {
     rig.stream(1000, moving);
     let hold = rig.driver.encode_hold(&command);
     assert_eq!(hold.iter().count(), 4);
-    let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null").unwrap();
-    crate::handoff::Revoker::new().unwrap().revoke(rig.driver.motion_fd().unwrap()).unwrap();
+    let null = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/null")
+        .unwrap();
+    crate::handoff::Revoker::new()
+        .unwrap()
+        .revoke(rig.driver.motion_fd().unwrap())
+        .unwrap();
     drop(null);
     rig.bus.recorded();
-    assert_eq!(rig.driver.send_command(&moving(1.0), rig.now), SendOutcome::NotReady);
-    assert_eq!(port.poll_rest(rig.now), RestVerdict::Unknown, "what waited in the queue says nothing");
+    assert_eq!(
+        rig.driver.send_command(&moving(1.0), rig.now),
+        SendOutcome::NotReady
+    );
+    assert_eq!(
+        port.poll_rest(rig.now),
+        RestVerdict::Unknown,
+        "what waited in the queue says nothing"
+    );
     let (mut moved, mut rested) = (false, false);
     for _ in 0..400 {
         for _ in 0..5 {
@@ -705,14 +936,30 @@ fn stop_port_after_takeover() {
         }
     }
     assert!(moved && rested, "{moved} {rested}");
-    assert!((rig.tcp().position() - start.position()).norm() > 0.01, "the driver's own state is old");
+    assert!(
+        (rig.tcp().position() - start.position()).norm() > 0.01,
+        "the driver's own state is old"
+    );
     let q = rig.arm.q();
-    assert!((rig.driver.model().forward(&q).position() - start.position()).norm() < 1e-3, "held at the published target");
+    assert!(
+        (rig.driver.model().forward(&q).position() - start.position()).norm() < 1e-3,
+        "held at the published target"
+    );
     assert!(rig.sent().is_empty());
     assert_eq!(port.arm_stop(), SendOutcome::Sent);
     rig.run_ms(50);
-    assert!(rig.bus.recorded().iter().any(|r| r.from != DRIVER && r.frame == Command::Motion(MotionOrder::DAMPED_STOP).encode()));
-    assert!(matches!(rig.phase(), ArmPhase::Faulted(f) if f.kind == FaultKind::LinkBroken), "{:?}", rig.phase());
+    assert!(
+        rig.bus
+            .recorded()
+            .iter()
+            .any(|r| r.from != DRIVER
+                && r.frame == Command::Motion(MotionOrder::DAMPED_STOP).encode())
+    );
+    assert!(
+        matches!(rig.phase(), ArmPhase::Faulted(f) if f.kind == FaultKind::LinkBroken),
+        "{:?}",
+        rig.phase()
+    );
 }
 
 /// Guards: hold frames are the very frames of the command, without the mode, as the kernel wants them.
@@ -725,11 +972,21 @@ fn hold_frames_are_the_commands() {
     rig.stream(5, |_| command);
     rig.run_ms(2);
     let sent: Vec<Frame> = rig.sent().into_iter().filter(|f| f.id != 0x151).collect();
-    let hold: Vec<KernelFrame> = rig.driver.encode_hold(&command).iter().map(|f| KernelFrame::from_bytes(f.as_bytes()).unwrap()).collect();
-    let expected: Vec<KernelFrame> = sent.iter().map(|f| KernelFrame::encode(f, FrameFormat::Classic)).collect();
+    let hold: Vec<KernelFrame> = rig
+        .driver
+        .encode_hold(&command)
+        .iter()
+        .map(|f| KernelFrame::from_bytes(f.as_bytes()).unwrap())
+        .collect();
+    let expected: Vec<KernelFrame> = sent
+        .iter()
+        .map(|f| KernelFrame::encode(f, FrameFormat::Classic))
+        .collect();
     assert_eq!(hold, expected);
     let grip = Command::decode(sent[3].id, sent[3].payload()).unwrap();
-    assert!(matches!(grip, Command::Gripper(g) if g.stroke().0 == 70_000 && g.power() == GripperPower::Enable));
+    assert!(
+        matches!(grip, Command::Gripper(g) if g.stroke().0 == 70_000 && g.power() == GripperPower::Enable)
+    );
 }
 
 /// Guards (the emulator): it moves no faster than its speed setting and acceleration, refuses what it cannot reach, sinks under its stop,
@@ -751,7 +1008,8 @@ fn emulator_behaves() {
     }
     assert!((rig.tcp().position() - goal.position()).norm() < 1e-4);
     let z = rig.tcp().position().z;
-    rig.heard.push(Command::Motion(MotionOrder::RESET_DROPS_ARM).encode());
+    rig.heard
+        .push(Command::Motion(MotionOrder::RESET_DROPS_ARM).encode());
     rig.run_ms(300);
     assert!(rig.tcp().position().z < z - 0.05, "falls");
 }

@@ -7,11 +7,15 @@
 
 #![allow(clippy::disallowed_types, reason = "not on a real-time path")]
 
-use super::model::{Choice, DhVariant, IkFailure, JOINT_ACCELERATION_RAD_S2, JOINT_RANGES, JOINT_SPEED_MAX_RAD_S, PiperModel};
+use super::model::{
+    Choice, DhVariant, IkFailure, JOINT_ACCELERATION_RAD_S2, JOINT_RANGES, JOINT_SPEED_MAX_RAD_S,
+    PiperModel,
+};
 use super::wire::{
-    ArmStatus, Command, ConfigAck, ControlMode, ControlOrder, DriverFlags, DriverState, EndPose, Feedback, GripperFeedback, GripperFlags, GripperOrder, GripperParamState,
-    GripperPower, Joint, JointLimits, JointPart, JointSelect, JointSet, LimitQuery, LinkRole, MotionOrder, MotionState, MotorSelect, MotorState, MoveMode, MoveOrder, ParamQuery,
-    Status, StopOrder, TeachState, id,
+    ArmStatus, Command, ConfigAck, ControlMode, ControlOrder, DriverFlags, DriverState, EndPose,
+    Feedback, GripperFeedback, GripperFlags, GripperOrder, GripperParamState, GripperPower, Joint,
+    JointLimits, JointPart, JointSelect, JointSet, LimitQuery, LinkRole, MotionOrder, MotionState,
+    MotorSelect, MotorState, MoveMode, MoveOrder, ParamQuery, Status, StopOrder, TeachState, id,
 };
 use crate::arm::frame::Frame;
 use crate::units::{Micrometres, MilliDegrees, round_i32};
@@ -151,7 +155,13 @@ pub struct StartState {
 
 impl Default for StartState {
     fn default() -> Self {
-        Self { q: START_POSTURE, enabled: false, stopped: false, variant: DhVariant::Offset, gripper_um: 35_000 }
+        Self {
+            q: START_POSTURE,
+            enabled: false,
+            stopped: false,
+            variant: DhVariant::Offset,
+            gripper_um: 35_000,
+        }
     }
 }
 
@@ -196,7 +206,11 @@ impl EmulatedPiper {
             enabled: [start.enabled; 6],
             enables_needed: 1,
             supported: !start.enabled,
-            control: if start.enabled { ControlMode::Can } else { ControlMode::Standby },
+            control: if start.enabled {
+                ControlMode::Can
+            } else {
+                ControlMode::Standby
+            },
             movement: MoveMode::P,
             speed_percent: 50,
             stopped: start.stopped,
@@ -255,10 +269,14 @@ impl EmulatedPiper {
     }
 
     fn obey(&mut self, frame: &Frame) {
-        let Ok(command) = Command::decode(frame.id, frame.payload()) else { return };
+        let Ok(command) = Command::decode(frame.id, frame.payload()) else {
+            return;
+        };
         match command {
             Command::Motion(order) => self.obey_motion(&order),
-            Command::Mode(order) if !self.stopped && !self.faults.mode_refused && !self.faults.teach => {
+            Command::Mode(order)
+                if !self.stopped && !self.faults.mode_refused && !self.faults.teach =>
+            {
                 self.control = match order.control() {
                     ControlOrder::Can => ControlMode::Can,
                     ControlOrder::Standby => ControlMode::Standby,
@@ -312,7 +330,14 @@ impl EmulatedPiper {
     }
 
     fn obey_power(&mut self, motors: MotorSelect, on: bool) {
-        self.answers.push(Feedback::Ack(ConfigAck { of: 0x71, zero_code: 0, point: 0 }).encode());
+        self.answers.push(
+            Feedback::Ack(ConfigAck {
+                of: 0x71,
+                zero_code: 0,
+                point: 0,
+            })
+            .encode(),
+        );
         if on && (self.faults.enable_refused || self.stopped) {
             return;
         }
@@ -328,7 +353,13 @@ impl EmulatedPiper {
                 MotorSelect::One(one) => one == joint,
                 MotorSelect::Joints | MotorSelect::Everything => true,
             };
-            if concerned && let (Some(slot), Some(q), Some(goal)) = (self.enabled.get_mut(joint.index()), self.q.get(joint.index()), self.q_goal.get_mut(joint.index())) {
+            if concerned
+                && let (Some(slot), Some(q), Some(goal)) = (
+                    self.enabled.get_mut(joint.index()),
+                    self.q.get(joint.index()),
+                    self.q_goal.get_mut(joint.index()),
+                )
+            {
                 if on && !*slot {
                     *goal = *q;
                 }
@@ -341,14 +372,20 @@ impl EmulatedPiper {
     }
 
     fn obey_gripper(&mut self, order: &GripperOrder) {
-        self.gripper_on = matches!(order.power(), GripperPower::Enable | GripperPower::EnableClear);
+        self.gripper_on = matches!(
+            order.power(),
+            GripperPower::Enable | GripperPower::EnableClear
+        );
         if self.gripper_on {
             self.gripper_goal_um = f64::from(order.stroke().0.clamp(0, 70_000));
         }
     }
 
     fn commanded(&self, movement: MoveMode) -> bool {
-        self.powered() && !self.stopped && self.control == ControlMode::Can && self.movement == movement
+        self.powered()
+            && !self.stopped
+            && self.control == ControlMode::Can
+            && self.movement == movement
     }
 
     fn take_pose(&mut self) {
@@ -370,7 +407,10 @@ impl EmulatedPiper {
             return;
         }
         let q = self.joint_parts.map(MilliDegrees::as_rad);
-        let within = q.iter().zip(&JOINT_RANGES).all(|(q, r)| (r.lower - 1e-4..=r.upper + 1e-4).contains(q));
+        let within = q
+            .iter()
+            .zip(&JOINT_RANGES)
+            .all(|(q, r)| (r.lower - 1e-4..=r.upper + 1e-4).contains(q));
         if within {
             self.q_goal = q;
             self.refusal = ArmStatus::Normal;
@@ -400,7 +440,10 @@ impl EmulatedPiper {
                 continue;
             }
             // The speed from which the joint can still brake to the goal, minus half a step.
-            let brake = (2.0 * JOINT_ACCELERATION_RAD_S2 * error.abs()).sqrt().min(error.abs() / STEP_S).min(speed);
+            let brake = (2.0 * JOINT_ACCELERATION_RAD_S2 * error.abs())
+                .sqrt()
+                .min(error.abs() / STEP_S)
+                .min(speed);
             let wanted = brake.copysign(error);
             *dq += (wanted - *dq).clamp(-change, change);
             *q += *dq * STEP_S;
@@ -416,11 +459,25 @@ impl EmulatedPiper {
             let mut moved = self.q;
             if let (Some(q), Some(slot)) = (moved.get_mut(joint), down.get_mut(joint)) {
                 *q += 1e-4;
-                *slot = if now <= 0.0 { 0.0 } else { -(height(&moved) - now).signum() };
+                *slot = if now <= 0.0 {
+                    0.0
+                } else {
+                    -(height(&moved) - now).signum()
+                };
             }
         }
-        for (((q, dq), sign), range) in self.q.iter_mut().zip(self.dq.iter_mut()).zip(down).zip(&JOINT_RANGES) {
-            *dq = if sign == 0.0 { 0.0 } else { (*dq + sign * acceleration * STEP_S).clamp(-speed_max, speed_max) };
+        for (((q, dq), sign), range) in self
+            .q
+            .iter_mut()
+            .zip(self.dq.iter_mut())
+            .zip(down)
+            .zip(&JOINT_RANGES)
+        {
+            *dq = if sign == 0.0 {
+                0.0
+            } else {
+                (*dq + sign * acceleration * STEP_S).clamp(-speed_max, speed_max)
+            };
             let next = (*q + *dq * STEP_S).clamp(range.lower, range.upper);
             if next == *q {
                 *dq = 0.0;
@@ -442,11 +499,25 @@ impl EmulatedPiper {
             Command::QueryLimits(joints, LimitQuery::AngleAndSpeed) => {
                 for (joint, range) in Joint::ALL.into_iter().zip(&JOINT_RANGES) {
                     if joints == JointSelect::All || joints == JointSelect::One(joint) {
-                        let decideg = |rad: f64| round_i32(rad.to_degrees() * 10.0).and_then(|d| i16::try_from(d).ok()).unwrap_or(0);
+                        let decideg = |rad: f64| {
+                            round_i32(rad.to_degrees() * 10.0)
+                                .and_then(|d| i16::try_from(d).ok())
+                                .unwrap_or(0)
+                        };
                         let limits = if self.faults.absurd_limits {
-                            JointLimits { joint, max_decideg: -1, min_decideg: -1, speed_crad_s: 300 }
+                            JointLimits {
+                                joint,
+                                max_decideg: -1,
+                                min_decideg: -1,
+                                speed_crad_s: 300,
+                            }
                         } else {
-                            JointLimits { joint, max_decideg: decideg(range.upper), min_decideg: decideg(range.lower), speed_crad_s: 300 }
+                            JointLimits {
+                                joint,
+                                max_decideg: decideg(range.upper),
+                                min_decideg: decideg(range.lower),
+                                speed_crad_s: 300,
+                            }
                         };
                         self.answers.push(Feedback::Limits(limits).encode());
                     }
@@ -455,17 +526,34 @@ impl EmulatedPiper {
             Command::QueryLimits(joints, LimitQuery::Acceleration) => {
                 for joint in Joint::ALL {
                     if joints == JointSelect::All || joints == JointSelect::One(joint) {
-                        self.answers.push(Feedback::Acceleration(joint, 500).encode());
+                        self.answers
+                            .push(Feedback::Acceleration(joint, 500).encode());
                     }
                 }
             }
             Command::Param(order) if order.query == ParamQuery::GripperParam => {
                 let range_mm = if self.faults.stroke_unset { 0 } else { 70 };
-                self.answers.push(Feedback::GripperParam(GripperParamState { stroke_percent: 100, range_mm, friction: 1 }).encode());
+                self.answers.push(
+                    Feedback::GripperParam(GripperParamState {
+                        stroke_percent: 100,
+                        range_mm,
+                        friction: 1,
+                    })
+                    .encode(),
+                );
             }
             Command::QueryFirmware => {
-                let text = firmware_text(if self.faults.old_firmware { "S-V1.5-1" } else { "S-V1.8-5" });
-                self.answers.extend(text.as_chunks::<8>().0.iter().map(|block| Feedback::Firmware(*block).encode()));
+                let text = firmware_text(if self.faults.old_firmware {
+                    "S-V1.5-1"
+                } else {
+                    "S-V1.8-5"
+                });
+                self.answers.extend(
+                    text.as_chunks::<8>()
+                        .0
+                        .iter()
+                        .map(|block| Feedback::Firmware(*block).encode()),
+                );
             }
             _ => {}
         }
@@ -497,17 +585,30 @@ impl EmulatedPiper {
                 }
             }
             1 => {
-                out.extend(JointPart::split(q.map(millidegrees)).map(|part| Feedback::Joints(part).encode()));
+                out.extend(
+                    JointPart::split(q.map(millidegrees))
+                        .map(|part| Feedback::Joints(part).encode()),
+                );
                 if !self.faults.gripper_absent {
                     out.push(Feedback::Gripper(self.gripper_state(gripper_um)).encode());
                 }
             }
             2 => {
-                let dq = if self.faults.frozen { [0.0; 6] } else { self.dq };
+                let dq = if self.faults.frozen {
+                    [0.0; 6]
+                } else {
+                    self.dq
+                };
                 for ((joint, q), dq) in Joint::ALL.into_iter().zip(q).zip(dq) {
                     if !joint_silent(joint) {
-                        let speed_mrad_s = round_i32(dq * 1e3).and_then(|v| i16::try_from(v).ok()).unwrap_or(i16::MAX);
-                        let motor = MotorState { speed_mrad_s, current_ma: 200, position_mrad: round_i32(q * 1e3).unwrap_or(0) };
+                        let speed_mrad_s = round_i32(dq * 1e3)
+                            .and_then(|v| i16::try_from(v).ok())
+                            .unwrap_or(i16::MAX);
+                        let motor = MotorState {
+                            speed_mrad_s,
+                            current_ma: 200,
+                            position_mrad: round_i32(q * 1e3).unwrap_or(0),
+                        };
                         out.push(Feedback::Motor(joint, motor).encode());
                     }
                 }
@@ -534,13 +635,29 @@ impl EmulatedPiper {
         } else {
             self.refusal
         };
-        let there = self.q.iter().zip(&self.q_goal).all(|(q, goal)| (q - goal).abs() < 1e-3);
+        let there = self
+            .q
+            .iter()
+            .zip(&self.q_goal)
+            .all(|(q, goal)| (q - goal).abs() < 1e-3);
         Status {
-            control: if f.teach { ControlMode::Teach } else { self.control },
+            control: if f.teach {
+                ControlMode::Teach
+            } else {
+                self.control
+            },
             status,
             movement: self.movement,
-            teach: if f.teach { TeachState::Record } else { TeachState::Off },
-            motion: if there { MotionState::Reached } else { MotionState::NotReached },
+            teach: if f.teach {
+                TeachState::Record
+            } else {
+                TeachState::Off
+            },
+            motion: if there {
+                MotionState::Reached
+            } else {
+                MotionState::NotReached
+            },
             trajectory_point: 0,
             beyond_limit: JointSet::default(),
             silent: JointSet(f.joint_silent.map_or(0, |joint| 1 << joint.index())),
@@ -557,9 +674,15 @@ impl EmulatedPiper {
             (f.joint_fault == Some(joint), 5),
             (self.enabled.get(joint.index()).is_some_and(|on| *on), 6),
         ];
-        let flags = bits.iter().fold(0_u8, |flags, (on, bit)| flags | (u8::from(*on) << bit));
+        let flags = bits
+            .iter()
+            .fold(0_u8, |flags, (on, bit)| flags | (u8::from(*on) << bit));
         DriverState {
-            bus_decivolt: if f.under_voltage == Some(joint) { 180 } else { 240 },
+            bus_decivolt: if f.under_voltage == Some(joint) {
+                180
+            } else {
+                240
+            },
             driver_temp_c: 35,
             motor_temp_c: if hot { 95 } else { 38 },
             flags: DriverFlags(flags),
@@ -568,7 +691,11 @@ impl EmulatedPiper {
     }
 
     fn gripper_state(&self, um: f64) -> GripperFeedback {
-        GripperFeedback { stroke: Micrometres(round_i32(um).unwrap_or(0)), effort_mnm: 0, flags: GripperFlags(0x80 | (u8::from(self.gripper_on) << 6)) }
+        GripperFeedback {
+            stroke: Micrometres(round_i32(um).unwrap_or(0)),
+            effort_mnm: 0,
+            flags: GripperFlags(0x80 | (u8::from(self.gripper_on) << 6)),
+        }
     }
 }
 
@@ -579,7 +706,14 @@ fn millidegrees(rad: f64) -> MilliDegrees {
 /// Eleven blocks of eight characters, laid out as the device's document says.
 fn firmware_text(version: &str) -> [u8; 88] {
     let mut text = [0; 88];
-    for (at, part) in [(0, "H-V1.2-1"), (16, "B1"), (32, "ARM_MC"), (60, version), (68, "250630"), (76, "01")] {
+    for (at, part) in [
+        (0, "H-V1.2-1"),
+        (16, "B1"),
+        (32, "ARM_MC"),
+        (60, version),
+        (68, "250630"),
+        (76, "01"),
+    ] {
         for (slot, byte) in text.iter_mut().skip(at).zip(part.bytes()) {
             *slot = byte;
         }

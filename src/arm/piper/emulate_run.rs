@@ -1,6 +1,10 @@
 //! The emulated Piper on a bus, in a thread of its own, and as a command.
 
-#![allow(clippy::disallowed_types, clippy::disallowed_macros, reason = "not on a real-time path")]
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    reason = "not on a real-time path"
+)]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,16 +41,31 @@ impl PiperEmulator {
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn start(bus: &CanAddress, start: StartState, faults: EmulatorFaults) -> Result<Self, OpenError> {
+    pub fn start(
+        bus: &CanAddress,
+        start: StartState,
+        faults: EmulatorFaults,
+    ) -> Result<Self, OpenError> {
         let node = BusNode::join(bus, FrameFormat::Classic)?;
-        let shared = Arc::new(Mutex::new(Shared { faults, q: start.q, powered: start.enabled }));
+        let shared = Arc::new(Mutex::new(Shared {
+            faults,
+            q: start.q,
+            powered: start.enabled,
+        }));
         let ended = Arc::new(AtomicBool::new(false));
         let (for_thread, end, address) = (Arc::clone(&shared), Arc::clone(&ended), bus.clone());
         let thread = thread::Builder::new()
             .name("piper-emulator".into())
             .spawn(move || run(node, &address, EmulatedPiper::new(start), &for_thread, &end))
-            .map_err(|source| OpenError::Io { address: bus.clone(), source })?;
-        Ok(Self { shared, ended, thread: Some(thread) })
+            .map_err(|source| OpenError::Io {
+                address: bus.clone(),
+                source,
+            })?;
+        Ok(Self {
+            shared,
+            ended,
+            thread: Some(thread),
+        })
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
@@ -73,7 +92,10 @@ impl PiperEmulator {
 
 impl RunningEmulator for PiperEmulator {
     fn set_fault(&self, name: &str, on: bool) -> Result<(), String> {
-        self.shared().faults.set(name, on).ok_or_else(|| unknown_fault(name))
+        self.shared()
+            .faults
+            .set(name, on)
+            .ok_or_else(|| unknown_fault(name))
     }
 
     fn joints(&self) -> Vec<f64> {
@@ -82,7 +104,10 @@ impl RunningEmulator for PiperEmulator {
 }
 
 fn unknown_fault(name: &str) -> String {
-    format!("no fault {name:?}; there are {} (those of a joint as joint_fault=3)", FAULT_NAMES.join(", "))
+    format!(
+        "no fault {name:?}; there are {} (those of a joint as joint_fault=3)",
+        FAULT_NAMES.join(", ")
+    )
 }
 
 impl Drop for PiperEmulator {
@@ -95,7 +120,13 @@ impl Drop for PiperEmulator {
     }
 }
 
-fn run(mut node: BusNode, address: &CanAddress, mut arm: EmulatedPiper, shared: &Mutex<Shared>, ended: &AtomicBool) {
+fn run(
+    mut node: BusNode,
+    address: &CanAddress,
+    mut arm: EmulatedPiper,
+    shared: &Mutex<Shared>,
+    ended: &AtomicBool,
+) {
     let step = Duration::from_secs_f64(STEP_S);
     let mut next = Instant::now() + step;
     let (mut heard, mut out): (Vec<Frame>, Vec<Frame>) = (Vec::new(), Vec::new());
@@ -110,7 +141,11 @@ fn run(mut node: BusNode, address: &CanAddress, mut arm: EmulatedPiper, shared: 
             }
         }
         let late = Instant::now().saturating_duration_since(next);
-        let due = if next > Instant::now() { 0 } else { 1 + u32::try_from(late.as_nanos() / step.as_nanos()).unwrap_or(u32::MAX) };
+        let due = if next > Instant::now() {
+            0
+        } else {
+            1 + u32::try_from(late.as_nanos() / step.as_nanos()).unwrap_or(u32::MAX)
+        };
         if due > CATCH_UP_MAX_STEPS {
             next = Instant::now();
         }
@@ -126,7 +161,11 @@ fn run(mut node: BusNode, address: &CanAddress, mut arm: EmulatedPiper, shared: 
         }
         if arm.faults.bus_off != bus_off {
             bus_off = arm.faults.bus_off;
-            node.send_error(if bus_off { libc::CAN_ERR_BUSOFF } else { libc::CAN_ERR_RESTARTED });
+            node.send_error(if bus_off {
+                libc::CAN_ERR_BUSOFF
+            } else {
+                libc::CAN_ERR_RESTARTED
+            });
         }
         node.send(&out);
         out.clear();
@@ -169,10 +208,19 @@ impl std::str::FromStr for TimedFault {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, times) = text.split_once('@').unwrap_or((text, "0"));
-        EmulatorFaults::default().set(name, true).ok_or_else(|| unknown_fault(name))?;
+        EmulatorFaults::default()
+            .set(name, true)
+            .ok_or_else(|| unknown_fault(name))?;
         let (from, to) = times.split_once('-').unwrap_or((times, "inf"));
-        let seconds = |t: &str| t.parse::<f64>().map_err(|_| format!("{t:?} is not a time in seconds"));
-        Ok(Self { name: name.to_owned(), from_s: seconds(from)?, to_s: seconds(to)? })
+        let seconds = |t: &str| {
+            t.parse::<f64>()
+                .map_err(|_| format!("{t:?} is not a time in seconds"))
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            from_s: seconds(from)?,
+            to_s: seconds(to)?,
+        })
     }
 }
 
@@ -184,14 +232,20 @@ pub fn run_command(args: &EmulatePiperArgs, ended: &AtomicBool) -> Result<(), St
     let start = StartState {
         enabled: args.enabled,
         stopped: args.stopped,
-        variant: if args.old_geometry { DhVariant::Old } else { DhVariant::Offset },
+        variant: if args.old_geometry {
+            DhVariant::Old
+        } else {
+            DhVariant::Offset
+        },
         ..StartState::default()
     };
     let (_bus, emulator) = match PiperEmulator::start(&args.can, start, EmulatorFaults::default()) {
         Ok(emulator) => (None, emulator),
         Err(OpenError::NoHub(_)) => {
-            let bus = LocalBus::start(&args.can).map_err(|e| format!("cannot serve {}: {e}", args.can))?;
-            let emulator = PiperEmulator::start(&args.can, start, EmulatorFaults::default()).map_err(|e| e.to_string())?;
+            let bus = LocalBus::start(&args.can)
+                .map_err(|e| format!("cannot serve {}: {e}", args.can))?;
+            let emulator = PiperEmulator::start(&args.can, start, EmulatorFaults::default())
+                .map_err(|e| e.to_string())?;
             (Some(bus), emulator)
         }
         Err(error) => return Err(error.to_string()),
@@ -208,7 +262,11 @@ pub fn run_command(args: &EmulatePiperArgs, ended: &AtomicBool) -> Result<(), St
             if now != *on {
                 *on = now;
                 emulator.set_fault(&fault.name, now)?;
-                println!("{t:.3} s: {} {}", fault.name, if now { "on" } else { "off" });
+                println!(
+                    "{t:.3} s: {} {}",
+                    fault.name,
+                    if now { "on" } else { "off" }
+                );
             }
         }
         thread::sleep(Duration::from_millis(5));

@@ -1,6 +1,10 @@
 //! The Piper's line in the registry.
 
-#![allow(clippy::disallowed_types, clippy::disallowed_macros, reason = "start-up and command line only")]
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    reason = "start-up and command line only"
+)]
 
 use std::sync::Arc;
 
@@ -10,7 +14,9 @@ use super::emulate_run::PiperEmulator;
 use super::model::{DhVariant, PiperModel};
 use super::params::{COMMAND_HZ_MAX, DhChoice, DriveMode, PiperParams};
 use crate::arm::can::{CanAddress, StampSource};
-use crate::arm::registry::{AnyArm, AnyModel, ArmKind, ArmPlan, BuiltArm, DrivenBy, RunningEmulator};
+use crate::arm::registry::{
+    AnyArm, AnyModel, ArmKind, ArmPlan, BuiltArm, DrivenBy, RunningEmulator,
+};
 
 /// The Piper.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +36,10 @@ impl ArmKind for PiperKind {
     }
 
     fn driven_by(&self) -> DrivenBy {
-        DrivenBy { pose: true, joint: true }
+        DrivenBy {
+            pose: true,
+            joint: true,
+        }
     }
 
     fn command_hz_default(&self) -> u32 {
@@ -38,8 +47,12 @@ impl ArmKind for PiperKind {
     }
 
     fn parse(&self, table: toml::Table) -> Result<Box<dyn ArmPlan>, Vec<String>> {
-        let params: PiperParams = table.try_into().map_err(|e: toml::de::Error| vec![e.message().to_owned()])?;
-        params.validate().map_err(|wrong| wrong.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        let params: PiperParams = table
+            .try_into()
+            .map_err(|e: toml::de::Error| vec![e.message().to_owned()])?;
+        params
+            .validate()
+            .map_err(|wrong| wrong.iter().map(ToString::to_string).collect::<Vec<_>>())?;
         Ok(Box::new(params))
     }
 
@@ -61,11 +74,20 @@ impl ArmPlan for PiperParams {
     }
 
     fn driven_by(&self) -> DrivenBy {
-        DrivenBy { pose: self.mode == DriveMode::Pose, joint: self.mode == DriveMode::Joint }
+        DrivenBy {
+            pose: self.mode == DriveMode::Pose,
+            joint: self.mode == DriveMode::Joint,
+        }
     }
 
     fn model(&self) -> AnyModel {
-        AnyModel::Six(Box::new(PiperModel::new(if self.dh == DhChoice::NoOffset { DhVariant::Old } else { DhVariant::Offset })))
+        AnyModel::Six(Box::new(PiperModel::new(
+            if self.dh == DhChoice::NoOffset {
+                DhVariant::Old
+            } else {
+                DhVariant::Offset
+            },
+        )))
     }
 
     fn lines(&self) -> Vec<String> {
@@ -78,7 +100,10 @@ impl ArmPlan for PiperParams {
             format!("speed_percent = {}", self.speed_percent),
             format!("mode = {mode}"),
             format!("command_hz = {}", self.command_hz),
-            format!("gripper = {}, gripper_max_um = {}, gripper_effort_mnm = {}", self.gripper, self.gripper_max_um, self.gripper_effort_mnm),
+            format!(
+                "gripper = {}, gripper_max_um = {}, gripper_effort_mnm = {}",
+                self.gripper, self.gripper_max_um, self.gripper_effort_mnm
+            ),
             format!("dh = {:?}", self.dh),
         ]
     }
@@ -90,6 +115,10 @@ impl ArmPlan for PiperParams {
     fn build(&self, stamps: StampSource) -> Result<BuiltArm, String> {
         let driver = PiperDriver::open(self.clone(), stamps).map_err(|e| e.to_string())?;
         let report = Arc::clone(driver.report());
-        Ok(BuiltArm { report, command_hz: self.command_hz, arm: AnyArm::Six(Box::new(driver)) })
+        Ok(BuiltArm {
+            report,
+            command_hz: self.command_hz,
+            arm: AnyArm::Six(Box::new(driver)),
+        })
     }
 }

@@ -1,6 +1,10 @@
 //! [`PiperParams`]: what a plan says about a Piper.
 
-#![allow(clippy::disallowed_types, clippy::disallowed_macros, reason = "start-up only")]
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    reason = "start-up only"
+)]
 
 use serde::{Deserialize, Serialize};
 
@@ -100,21 +104,39 @@ impl PiperParams {
                 wrong.push(ParamError { key, problem });
             }
         };
-        need((1..=100).contains(&self.speed_percent), "speed_percent", format!("{} is not within 1..=100 percent", self.speed_percent));
+        need(
+            (1..=100).contains(&self.speed_percent),
+            "speed_percent",
+            format!("{} is not within 1..=100 percent", self.speed_percent),
+        );
         need(
             (1..=COMMAND_HZ_MAX).contains(&self.command_hz),
             "command_hz",
-            format!("{} is not within 1..={COMMAND_HZ_MAX}; the arm does not plan faster", self.command_hz),
+            format!(
+                "{} is not within 1..={COMMAND_HZ_MAX}; the arm does not plan faster",
+                self.command_hz
+            ),
         );
         need(
             (1..=150_000).contains(&self.gripper_max_um),
             "gripper_max_um",
-            format!("{} is not within 1..=150000 (0.001 mm; 70000 for the small, 100000 for the large gripper)", self.gripper_max_um),
+            format!(
+                "{} is not within 1..=150000 (0.001 mm; 70000 for the small, 100000 for the large gripper)",
+                self.gripper_max_um
+            ),
         );
-        need(self.gripper_effort_mnm <= 5000, "gripper_effort_mnm", format!("{} is beyond 5000 (0.001 N.m)", self.gripper_effort_mnm));
+        need(
+            self.gripper_effort_mnm <= 5000,
+            "gripper_effort_mnm",
+            format!("{} is beyond 5000 (0.001 N.m)", self.gripper_effort_mnm),
+        );
         for (joint, (angle, range)) in (1..).zip(self.home_deg.iter().zip(&JOINT_RANGES)) {
             let (low, high) = (range.lower.to_degrees(), range.upper.to_degrees());
-            need((low..=high).contains(angle), "home_deg", format!("joint {joint} at {angle} is not within {low:.0}..={high:.0} degrees"));
+            need(
+                (low..=high).contains(angle),
+                "home_deg",
+                format!("joint {joint} at {angle} is not within {low:.0}..={high:.0} degrees"),
+            );
         }
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
@@ -134,6 +156,14 @@ mod tests {
         assert!(toml::from_str::<PiperParams>("can = \"local:nowhere\"").is_err());
         let bad: PiperParams = toml::from_str("speed_percent = 0\ncommand_hz = 250\ngripper_max_um = 0\ngripper_effort_mnm = 6000\nmode = \"joint\"").unwrap();
         let keys: Vec<&str> = bad.validate().unwrap_err().iter().map(|e| e.key).collect();
-        assert_eq!(keys, ["speed_percent", "command_hz", "gripper_max_um", "gripper_effort_mnm"]);
+        assert_eq!(
+            keys,
+            [
+                "speed_percent",
+                "command_hz",
+                "gripper_max_um",
+                "gripper_effort_mnm"
+            ]
+        );
     }
 }

@@ -33,7 +33,10 @@ impl PiperStopPort {
     pub fn open(link: &CanLink) -> Result<Self, OpenError> {
         Ok(Self {
             port: link.open_port(&[IdFilter::sixteen(id::MOTOR)])?,
-            stop: KernelFrame::encode(&Command::Motion(MotionOrder::DAMPED_STOP).encode(), FrameFormat::Classic),
+            stop: KernelFrame::encode(
+                &Command::Motion(MotionOrder::DAMPED_STOP).encode(),
+                FrameFormat::Classic,
+            ),
             speeds_mrad_s: [Aged::NEVER; 6],
             caught_up: false,
         })
@@ -51,7 +54,11 @@ fn note(speeds: &mut [Aged<u16>; 6], frame: &Frame, at: Stamp) {
 impl StopPort for PiperStopPort {
     fn send_hold(&mut self, frames: &HoldFrames) -> SendOutcome {
         let mut group: heapless::Vec<KernelFrame, HOLD_FRAMES_MAX> = heapless::Vec::new();
-        group.extend(frames.iter().filter_map(|f| KernelFrame::from_bytes(f.as_bytes())));
+        group.extend(
+            frames
+                .iter()
+                .filter_map(|f| KernelFrame::from_bytes(f.as_bytes())),
+        );
         if group.is_empty() {
             return SendOutcome::NotReady;
         }
@@ -73,10 +80,17 @@ impl StopPort for PiperStopPort {
             self.caught_up = true;
             return RestVerdict::Unknown;
         }
-        let Self { port, speeds_mrad_s, .. } = self;
+        let Self {
+            port,
+            speeds_mrad_s,
+            ..
+        } = self;
         port.drain(now, |frame, at| note(speeds_mrad_s, frame, at));
         let fresh = self.speeds_mrad_s.map(|speed| speed.fresh(now, FRESH));
-        if fresh.iter().any(|speed| speed.is_some_and(|v| v > REST_MAX_MRAD_S)) {
+        if fresh
+            .iter()
+            .any(|speed| speed.is_some_and(|v| v > REST_MAX_MRAD_S))
+        {
             RestVerdict::Moving
         } else if fresh.iter().all(Option::is_some) {
             RestVerdict::AtRest

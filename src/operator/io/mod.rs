@@ -26,8 +26,8 @@ use std::time::Duration;
 
 use mio::{Events, Poll, Registry, Token, Waker};
 
-use crate::handoff::{Heartbeat, SourceId, StopLine, StopReason, sys};
-use crate::rt::net;
+use crate::handoff::{Heartbeat, SourceId, StopLine, StopReason};
+use crate::rt::clock::{self, SuspendDetector};
 use crate::time::{Span, Stamp};
 
 /// Longest sleep of the input thread.
@@ -39,8 +39,6 @@ pub const TOKENS_PER_SOURCE: usize = 16;
 
 const TOKENS_MAX: usize = SOURCES_MAX * TOKENS_PER_SOURCE;
 const WAKER: Token = Token(TOKENS_MAX);
-/// Growth of the suspended time that counts as a suspend.
-const SUSPEND_MIN: Span = Span::from_ms(100);
 
 /// How far a source drained its socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,7 +135,7 @@ impl InputThread {
             hurry: false,
             away_after: options.away_after,
             last_turn: Stamp::default(),
-            suspended_for: Span::ZERO,
+            suspends: SuspendDetector::new(clock::suspended_so_far()),
             quit: Arc::clone(&quit),
             counters: Arc::clone(&counters),
         };
@@ -211,15 +209,14 @@ struct Turns {
     hurry: bool,
     away_after: Span,
     last_turn: Stamp,
-    suspended_for: Span,
+    suspends: SuspendDetector,
     quit: Arc<AtomicBool>,
     counters: Arc<LoopCounters>,
 }
 
 impl Turns {
     fn run(mut self) {
-        self.last_turn = sys::now();
-        self.suspended_for = net::suspended_for();
+        self.last_turn = clock::now();
         while !self.quit.load(Ordering::Acquire) {
             self.turn();
         }
@@ -232,7 +229,7 @@ impl Turns {
         {
             self.counters.poll_errors.fetch_add(1, Ordering::Relaxed);
         }
-        let now = sys::now();
+        let now = clock::now();
         self.notice_absence(now);
         self.last_turn = now;
         self.counters.heartbeat.beat();
@@ -244,16 +241,14 @@ impl Turns {
         if self.hurry {
             return Duration::ZERO;
         }
-        let now = sys::now();
+        let now = clock::now();
         let next = self.sources.iter().filter_map(|s| s.next_deadline()).min();
         let sleep = next.map_or(TURN_MAX, |at| (at - now).min(TURN_MAX));
         Duration::from_nanos(sleep.as_ns_clamped())
     }
 
     fn notice_absence(&mut self, now: Stamp) {
-        let suspended_for = net::suspended_for();
-        let was_suspended = suspended_for - self.suspended_for > SUSPEND_MIN;
-        self.suspended_for = suspended_for;
+        let was_suspended = self.suspends.observe(clock::suspended_so_far()).is_some();
         let was_away = now.age_of(self.last_turn) > self.away_after;
         if was_suspended {
             self.counters.suspends.fetch_add(1, Ordering::Relaxed);

@@ -11,9 +11,10 @@ use mio::{Interest, Registry, Token};
 use super::port::BoundPort;
 use super::stats::{NOT_ALLOWED, OTHER_SENDER, SourceStats, THREAD_AWAY};
 use super::{Drained, Source};
-use crate::handoff::{LastUsable, Publisher, SourceId, StopLine, StopReason, sys};
+use crate::handoff::{LastUsable, Publisher, SourceId, StopLine, StopReason};
 use crate::operator::pin::{Pin, Standing};
 use crate::operator::{Body, Break, DatagramSession};
+use crate::rt::clock;
 use crate::rt::net::{self, Received};
 use crate::signal::{OperatorSample, Quality};
 use crate::time::Stamp;
@@ -158,7 +159,7 @@ impl<S: DatagramSession> Source for UdpSource<S> {
 
     fn on_ready(&mut self, _token: Token, _registry: &Registry, _now: Stamp) -> Drained {
         for _ in 0..DATAGRAMS_PER_TURN {
-            let asked_at = sys::now();
+            let asked_at = clock::now();
             match net::recv_stamped(self.socket.as_fd(), &mut self.buffer) {
                 Ok(received) => self.take(&received),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

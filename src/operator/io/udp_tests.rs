@@ -104,7 +104,7 @@ impl Sender {
 /// Serves the source as its thread would, once.
 fn serve(source: &mut UdpSource<Session>) -> Drained {
     let poll = mio::Poll::new().unwrap();
-    source.on_ready(Token(0), poll.registry(), sys::now())
+    source.on_ready(Token(0), poll.registry(), clock::now())
 }
 
 impl Rig {
@@ -145,9 +145,9 @@ fn only_usable_samples_feed_the_age() {
 fn samples_are_dated_to_their_arrival() {
     let (mut source, mut rig) = default_rig();
     serve(&mut source);
-    let before = sys::now();
+    let before = clock::now();
     Sender::new(&rig).send(|_| {});
-    let sent = sys::now();
+    let sent = clock::now();
     sleep(Duration::from_millis(50));
     serve(&mut source);
     let at = rig.reader.read().received_at;
@@ -187,7 +187,7 @@ fn second_sender_is_kept_out_but_may_stop() {
     second.send(|p| p.flags = Flags(3));
     serve(&mut source);
     assert!(rig.line.latch.is_tripped(), "a stop counts from anybody");
-    let now = sys::now();
+    let now = clock::now();
     assert!(rig.stats.stop_level.is_asserted(now, lease));
     first.send(|_| {});
     serve(&mut source);
@@ -234,7 +234,7 @@ fn stop_level_follows_the_owner() {
     let (mut source, rig) = default_rig();
     let mut sender = Sender::new(&rig);
     let limit = Span::from_ms(60_000);
-    let asserted = |rig: &Rig| rig.stats.stop_level.is_asserted(sys::now(), limit);
+    let asserted = |rig: &Rig| rig.stats.stop_level.is_asserted(clock::now(), limit);
     sender.send(|_| {});
     sender.send(|p| p.flags = Flags(3));
     serve(&mut source);
@@ -262,7 +262,7 @@ fn backlog_of_an_absence_is_discarded() {
     rig.reader.read();
     // The stamps of both clocks are read microseconds apart: leave them room.
     sleep(Duration::from_millis(20));
-    source.on_away(sys::now());
+    source.on_away(clock::now());
     sleep(Duration::from_millis(20));
     sender.send(|_| {});
     serve(&mut source);

@@ -2,8 +2,13 @@
 // Not on a real-time path; indexing a JSON object with a new key inserts it.
 #![allow(clippy::disallowed_types, clippy::indexing_slicing)]
 
+use std::io;
+use std::sync::atomic::AtomicBool;
+
+use clap::{Args as _, FromArgMatches as _};
 use serde_json::{Value, json};
 
+use super::emulate::EmulateArgs;
 use super::session::DROP_REASONS;
 use super::wire::{self, Body, Flags, Gripper, Packet};
 use super::{Params, Session, Settings, params};
@@ -71,6 +76,17 @@ impl Device for Descriptor {
 
     fn decode(&self, packet: &[u8]) -> Value {
         decode(packet)
+    }
+
+    fn emulator(&self) -> clap::Command {
+        EmulateArgs::augment_args(
+            clap::Command::new(self.id()).about("A Quest hand made of software"),
+        )
+    }
+
+    fn emulate(&self, arguments: &clap::ArgMatches, quit: &AtomicBool) -> io::Result<String> {
+        let arguments = EmulateArgs::from_arg_matches(arguments).map_err(io::Error::other)?;
+        arguments.run(quit)
     }
 
     fn datagrams(&self) -> Option<DatagramKit> {
@@ -165,6 +181,38 @@ fn in_our_axes(pose: &wire::HandPose, frame: Frame) -> Value {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
+
+    /// Guards: the emulator's command line, from text to packets that arrive.
+    #[test]
+    fn emulator_runs_from_its_arguments() {
+        let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = receiver.local_addr().unwrap().to_string();
+        let command = Descriptor.emulator();
+        let arguments = [
+            "rctp",
+            "--to",
+            &to,
+            "--seconds",
+            "0.1",
+            "--fault",
+            "stop@0.04+0.02",
+        ];
+        let matches = command.clone().try_get_matches_from(arguments).unwrap();
+        let report = Descriptor
+            .emulate(&matches, &AtomicBool::new(false))
+            .unwrap();
+        assert!(report.starts_with("5 datagrams"), "{report}");
+        let mut buffer = [0; 64];
+        let stops = (0..5).filter(|_| {
+            let len = receiver.recv(&mut buffer).unwrap();
+            wire::parse(&buffer[..len]).stop
+        });
+        assert_eq!(stops.count(), 1);
+        let wrong = command
+            .try_get_matches_from(["rctp", "--fault", "nonsense"])
+            .unwrap_err();
+        assert!(wrong.to_string().contains("tracking_loss"), "{wrong}");
+    }
 
     /// Guards: what `telearm decode rctp` prints for each kind of packet.
     #[test]

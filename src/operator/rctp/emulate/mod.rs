@@ -16,7 +16,7 @@ pub use fault::{Fault, FaultKind, FaultParseError};
 pub use script::{Hand, Leg, Script, ScriptName};
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -334,6 +334,25 @@ impl EmulateArgs {
             seed: self.seed,
             noise: !self.no_noise,
         }
+    }
+
+    /// Runs until the time is over or `quit` is set; gives a sentence about what was sent.
+    ///
+    /// # Errors
+    /// When the address cannot be resolved or no socket can be opened.
+    pub fn run(&self, quit: &AtomicBool) -> io::Result<String> {
+        let unknown = || io::Error::other(format!("{} is no address", self.to));
+        let to = self.to.to_socket_addrs()?.next().ok_or_else(unknown)?;
+        let length = self.seconds.map(Duration::try_from_secs_f64).transpose();
+        let length = length.map_err(|_| io::Error::other("--seconds must be positive"))?;
+        let sent = Sent::default();
+        run(to, self.config(), length, quit, &sent)?;
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Ok(format!(
+            "{} datagrams sent to {to}, {} refused",
+            count(&sent.datagrams),
+            count(&sent.refused)
+        ))
     }
 }
 

@@ -4,25 +4,26 @@
 //! what was seen; [`Lane::act`] moves the mode, makes the command. What the command becomes is told afterwards by [`Lane::sent`].
 
 use crate::geometry::{ArmBase, Pose, Tcp, angle_between};
-use crate::guard::{Guard, GuardLimits, Veto, Vetted, project};
+use crate::guard::{Guard, GuardLimits, Veto, Vetted};
 use crate::kinematics::ArmModel;
 use crate::retarget::{Anchor, GripperPickup};
-use crate::shaping::{JointShaper, Limits, ScalarShaper, ScalarState, Shaper};
+use crate::shaping::{JointShaper, Limits, ScalarShaper, ScalarState, Shaper, Tracker};
 use crate::signal::{ArmCommand, ArmPhase, ArmState, OperatorSample, Quality};
 use crate::supervisor::{
     Facts, Freshness, HomeCause, Inhibit, InhibitSet, Mode, StopWhy, Timing, next,
 };
 use crate::time::{Span, Stamp};
 
+mod assess;
+mod goal;
+
 use super::edges::{EdgeGate, EdgeNews};
-use super::group::{GroupView, LaneStanding};
-use super::motion::{Candidate, Context, Goal, Shapers, Stream};
+use super::group::GroupView;
+use super::motion::{Candidate, Context, Shapers, Stream};
 use super::params::{LaneParams, OnStop};
 use super::report::{LaneCounters, LaneReport, Slowed};
 use super::rest::RestDetector;
 
-/// A pinch this closed counts as hold-to-run where the device has no clutch of its own.
-const PINCH_CLOSED: f64 = 0.3;
 /// Commands in a row that could not be sent before the stream counts as broken.
 const MISSED_MAX: u32 = 3;
 /// Joint-space ways have their own, generous cap on the tool's speed; the joints' limits are what holds.
@@ -110,6 +111,8 @@ pub struct Lane<const N: usize> {
     rest: RestDetector,
     pickup: GripperPickup,
     anchor: Option<Anchor>,
+    tracker: Tracker,
+    tracked: Option<Stamp>,
     leader_anchor: Option<([f64; N], [f64; N])>,
     last_usable: Option<Stamp>,
     stream: Option<Stream<N>>,
@@ -176,6 +179,8 @@ impl<const N: usize> Lane<N> {
             rest: RestDetector::default(),
             pickup: GripperPickup::default(),
             anchor: None,
+            tracker: Tracker::new(Pose::identity()),
+            tracked: None,
             leader_anchor: None,
             last_usable: None,
             stream: None,
@@ -212,66 +217,6 @@ impl<const N: usize> Lane<N> {
             arm_stopped: self.stop.arm_stop_sent,
             brake_veto: self.brake_veto,
             counters: self.counters,
-        }
-    }
-
-    /// First pass: looks at everything, decides nothing.
-    pub fn assess(&mut self, inputs: &LaneInputs<'_, N>) -> LaneStanding {
-        let now = inputs.now;
-        self.rest.feed(&inputs.arm.tcp);
-        let sample = inputs.sample;
-        if let Some(sample) = sample
-            && sample.quality == Quality::Good
-            && (sample.pose.is_some() || sample.leader_joints_len > 0)
-        {
-            self.last_usable = Some(sample.received_at);
-        }
-        let limits = self.params.operator_stale;
-        let operator = Freshness::of(
-            self.last_usable.map(|s| now.age_of(s)),
-            limits.hold_after,
-            limits.hard_after,
-        );
-        let feedback = self.feedback_freshness(inputs);
-        let quality = sample.map_or(Quality::Untracked, |s| s.quality);
-        let clutch = self.clutch(inputs);
-        let goal = self.hand_goal(inputs);
-        let blocking = self.blocking(inputs, operator, feedback, quality, goal.as_ref());
-        let clear = blocking.is_empty() && !self.group_blocked;
-        let news = self.edges.update(
-            sample,
-            if self.params.hold_to_run {
-                clutch
-            } else {
-                None
-            },
-            clear,
-            now,
-        );
-        let findings = Findings {
-            blocking,
-            news,
-            operator,
-            feedback,
-            quality,
-            clutch,
-            goal,
-        };
-        self.findings = Some(findings);
-        let engaged = matches!(
-            self.mode,
-            Mode::Active { .. } | Mode::Holding { .. } | Mode::Approaching { .. }
-        );
-        let own_hold = quality != Quality::Good
-            || operator != Freshness::Fresh
-            || feedback != Freshness::Fresh;
-        LaneStanding {
-            blocked: !blocking.is_empty() && !engaged,
-            follows_well: engaged
-                && !own_hold
-                && blocking.without(Inhibit::ApproachTooFar).is_empty(),
-            engaging: matches!(self.mode, Mode::Engaging { .. }),
-            engaged,
         }
     }
 
@@ -343,115 +288,6 @@ impl<const N: usize> Lane<N> {
             self.stream = None;
             self.candidate = None;
         }
-    }
-
-    fn feedback_freshness(&self, inputs: &LaneInputs<'_, N>) -> Freshness {
-        let limits = self.params.feedback_stale;
-        let oldest = match (inputs.arm.tcp.age(inputs.now), inputs.arm.q.age(inputs.now)) {
-            (Some(a), Some(b)) => Some(a.max(b)),
-            _ => None,
-        };
-        Freshness::of(oldest, limits.hold_after, limits.hard_after)
-    }
-
-    fn clutch(&self, inputs: &LaneInputs<'_, N>) -> Option<bool> {
-        let (holder, other) = match inputs.clutch_sample {
-            Some(sample) => (Some(sample), true),
-            None => (inputs.sample, false),
-        };
-        let sample = holder?;
-        let fresh = inputs.now.age_of(sample.received_at) <= self.params.operator_stale.hold_after;
-        let pressed = sample.clutch_pressed.or_else(|| {
-            let pinch = sample.opening.map(|o| o.get() <= PINCH_CLOSED);
-            if other || self.params.mapping.is_absolute() {
-                pinch
-            } else {
-                None
-            }
-        });
-        // A clutch that is not heard of is a clutch let go.
-        pressed.map(|p| p && fresh && sample.quality == Quality::Good)
-    }
-
-    /// The projected goal of the hand, if it can be told now. Before engaging it is only used to judge an absolute approach.
-    fn hand_goal(&self, inputs: &LaneInputs<'_, N>) -> Option<Pose<ArmBase, Tcp>> {
-        let hand = inputs.sample?.usable_pose()?;
-        let here = self.stream.as_ref()?.baseline.tcp;
-        let anchor = match (&self.anchor, self.params.mapping.is_absolute()) {
-            (Some(anchor), _) => *anchor,
-            (None, true) => Anchor { hand, tcp: here },
-            (None, false) => return None,
-        };
-        let goal = self.params.mapping.goal(&anchor, &hand);
-        let projected = project(&self.params.workspace, inputs.model, &goal);
-        (!projected.failed).then_some(projected.pose)
-    }
-
-    fn too_far(&self, goal: Option<&Pose<ArmBase, Tcp>>) -> bool {
-        let (Some(stream), Some(goal)) = (&self.stream, goal) else {
-            return true;
-        };
-        let here = stream.baseline.tcp;
-        (goal.position() - here.position()).norm() > self.params.approach.max_m
-            || angle_between(goal.rotation(), here.rotation()) > self.params.approach.max_rad
-    }
-
-    fn blocking(
-        &self,
-        inputs: &LaneInputs<'_, N>,
-        operator: Freshness,
-        feedback: Freshness,
-        quality: Quality,
-        goal: Option<&Pose<ArmBase, Tcp>>,
-    ) -> InhibitSet {
-        let now = inputs.now;
-        let mut set = InhibitSet::NONE;
-        set.set(Inhibit::TakenOver, inputs.taken_over);
-        set.set(
-            Inhibit::StopLatched,
-            inputs.stop.is_some() || matches!(self.mode, Mode::Stopped { .. }),
-        );
-        let faulted = matches!(inputs.arm.phase, ArmPhase::Faulted(_));
-        set.set(
-            Inhibit::ArmFault,
-            faulted || matches!(self.mode, Mode::Fault { .. }),
-        );
-        let up = inputs.arm.phase == ArmPhase::Up;
-        set.set(Inhibit::FeedbackStale, up && feedback != Freshness::Fresh);
-        set.set(
-            Inhibit::ArmStarting,
-            matches!(inputs.arm.phase, ArmPhase::Starting(_)) || self.mode == Mode::Starting,
-        );
-        let link = inputs.sample.map(|s| now.age_of(s.received_at));
-        let silent = link.is_none_or(|age| age > self.params.operator_stale.hold_after);
-        set.set(Inhibit::OperatorSilent, link.is_none());
-        set.set(Inhibit::OperatorStale, link.is_some() && silent);
-        if link.is_some() && !silent {
-            let unusable = quality == Quality::Good && operator != Freshness::Fresh;
-            set.set(
-                Inhibit::TrackingLost,
-                quality == Quality::Untracked || unusable,
-            );
-            set.set(Inhibit::TrackingJumped, quality == Quality::Jumped);
-            set.set(Inhibit::TrackingFrozen, quality == Quality::Frozen);
-        }
-        set.set(Inhibit::FrameUnverified, !self.params.frame_verified);
-        set.set(Inhibit::Homing, matches!(self.mode, Mode::Homing { .. }));
-        if self.mode == Mode::Ready && up {
-            let outside = inputs
-                .arm
-                .tcp
-                .value()
-                .is_none_or(|p| self.params.workspace.violation_m(&p, inputs.model) > 0.0);
-            set.set(Inhibit::OutsideWorkspace, outside);
-            set.set(
-                Inhibit::ArmMoving,
-                self.rest.at_rest(now) != Some(true) || self.stream.is_none(),
-            );
-            let absolute = self.params.mapping.is_absolute() && link.is_some();
-            set.set(Inhibit::ApproachTooFar, absolute && self.too_far(goal));
-        }
-        set
     }
 
     fn facts(&mut self, inputs: &LaneInputs<'_, N>, f: &Findings, group: GroupView) -> Facts {
@@ -659,82 +495,6 @@ impl<const N: usize> Lane<N> {
         Some(Stream::seat(tcp, q, self.opening.map(ScalarState::at_rest)))
     }
 
-    fn take_anchor(&mut self, inputs: &LaneInputs<'_, N>) {
-        if !self.mode.follows() {
-            return;
-        }
-        let (Some(stream), Some(sample)) = (&self.stream, inputs.sample) else {
-            return;
-        };
-        if self.params.isomorphic {
-            if self.leader_anchor.is_none()
-                && let Some(leader) = leader_joints::<N>(sample)
-            {
-                self.leader_anchor = Some((leader, stream.baseline.q));
-                self.counters.anchors += 1;
-            }
-        } else if self.anchor.is_none()
-            && let Some(hand) = sample.usable_pose()
-            && stream.motion.is_at_rest()
-        {
-            self.anchor = Some(Anchor {
-                hand,
-                tcp: stream.baseline.tcp,
-            });
-            self.counters.anchors += 1;
-        }
-    }
-
-    fn goal(&self, inputs: &LaneInputs<'_, N>, f: &Findings) -> Goal<N> {
-        match self.mode {
-            Mode::Active { .. } if self.params.isomorphic => self.leader_goal(inputs),
-            Mode::Active { .. } => self.hand_goal(inputs).map_or(Goal::Rest, Goal::Tcp),
-            Mode::Approaching { .. } if f.clutch == Some(true) => {
-                self.hand_goal(inputs).map_or(Goal::Rest, Goal::Approach)
-            }
-            Mode::Homing { .. } => Goal::Home(self.params.home.q),
-            _ => Goal::Rest,
-        }
-    }
-
-    fn leader_goal(&self, inputs: &LaneInputs<'_, N>) -> Goal<N> {
-        let (Some((leader0, q0)), Some(leader)) = (
-            self.leader_anchor,
-            inputs.sample.and_then(leader_joints::<N>),
-        ) else {
-            return Goal::Rest;
-        };
-        let mut q = q0;
-        for (((q, l), l0), &(low, high)) in q
-            .iter_mut()
-            .zip(leader)
-            .zip(leader0)
-            .zip(inputs.model.joint_limits())
-        {
-            *q = (*q + l - l0).clamp(low, high);
-        }
-        Goal::Joint(q)
-    }
-
-    fn gripper_goal(&mut self, inputs: &LaneInputs<'_, N>) -> Option<f64> {
-        if !matches!(self.mode, Mode::Active { .. }) {
-            return None;
-        }
-        let sample = inputs.gripper_sample.or(inputs.sample)?;
-        let limit = self.params.operator_stale.hold_after;
-        if sample.quality != Quality::Good || inputs.now.age_of(sample.received_at) > limit {
-            return None;
-        }
-        let measured = inputs.arm.opening.value().map(crate::units::Opening::get);
-        let goal = self.pickup.goal(sample.opening, self.opening, measured)?;
-        let stream = self.stream.as_mut()?;
-        if stream.gripper.is_none() {
-            // Never commanded: the slew starts where the gripper is.
-            stream.gripper = Some(ScalarState::at_rest(self.opening.or(measured)?));
-        }
-        Some(goal)
-    }
-
     fn stiffness(&self, now: Stamp) -> f64 {
         match self.mode {
             Mode::Engaging { since } if self.params.engage_ramp > Span::ZERO => {
@@ -743,11 +503,4 @@ impl<const N: usize> Lane<N> {
             _ => 1.0,
         }
     }
-}
-
-fn leader_joints<const N: usize>(sample: &OperatorSample) -> Option<[f64; N]> {
-    if usize::from(sample.leader_joints_len) != N || sample.quality != Quality::Good {
-        return None;
-    }
-    sample.leader_joints.first_chunk::<N>().copied()
 }

@@ -1,19 +1,15 @@
-//! Races of the takeover with real threads over a real socket. The models in `tests/loom_takeover.rs` prove the protocol; this shows that
-//! the compiled code and the kernel keep it.
-#![allow(
-    clippy::disallowed_types,
-    clippy::disallowed_macros,
-    clippy::indexing_slicing,
-    clippy::unwrap_used
-)]
+//! Races of the takeover with real threads over a real socket. The models in `loom_takeover.rs` explore the protocol; this shows that the
+//! compiled code and the kernel keep it. 100 000 races in a release build, a tenth of that in a debug build.
+#![cfg(not(loom))]
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::*;
-use crate::time::Span;
+use telearm::handoff::{ControlGate, Revoker, SourceId, StopLine, StopReason, tx_gate};
+use telearm::rt::sched::{self, Policy, Wanted};
+use telearm::time::Span;
 
 const MOTION: u8 = b'M';
 const STOP: u8 = b'S';
@@ -145,8 +141,18 @@ struct Arena {
     gate: Mutex<Option<ControlGate>>,
 }
 
+/// Real-time priority if this user may have it: on a busy machine the three threads otherwise wait for each other's time slices.
+fn hurry(name: &'static str) {
+    let _ = sched::apply(Wanted {
+        name,
+        policy: Policy::Fifo(1),
+        cpu: None,
+    });
+}
+
 /// Control: motion frames in groups of two until it is refused.
 fn control(arena: &Arena, fd: RawFd, parts: Parts) {
+    hurry("race-control");
     let mut jitter = Jitter(0x9E37_79B9);
     loop {
         arena.meeting.wait();
@@ -154,6 +160,7 @@ fn control(arena: &Arena, fd: RawFd, parts: Parts) {
             return;
         }
         let mut gate = arena.gate.lock().unwrap().take().unwrap();
+        let mut groups = 0_u32;
         loop {
             let permit = if parts.gate {
                 let Ok(permit) = gate.begin(&arena.line.latch) else {
@@ -170,6 +177,10 @@ fn control(arena: &Arena, fd: RawFd, parts: Parts) {
                 let _ = send(fd, MOTION); // a full queue, or revoked: nothing is on the wire
             }
             drop(permit);
+            groups += 1;
+            if groups.is_multiple_of(32) {
+                std::thread::yield_now(); // on a single core the others would never come
+            }
         }
         arena.meeting.wait();
     }
@@ -177,6 +188,7 @@ fn control(arena: &Arena, fd: RawFd, parts: Parts) {
 
 /// An input thread that sees a stop bit at some moment of every second race.
 fn input(arena: &Arena) {
+    hurry("race-input");
     let mut jitter = Jitter(0x1234_5678_9ABC);
     for round in 0_u64.. {
         arena.meeting.wait();
@@ -209,6 +221,7 @@ fn race(rounds: u64, parts: Parts) -> Seen {
     };
     let mut seen = Seen::default();
     let mut jitter = Jitter(0x2545_F491);
+    hurry("race-watchdog");
     std::thread::scope(|scope| {
         scope.spawn(|| control(&arena, control_fd.as_raw_fd(), parts));
         scope.spawn(|| input(&arena));
@@ -252,23 +265,35 @@ fn race(rounds: u64, parts: Parts) -> Seen {
     seen
 }
 
-/// In no race is a motion frame behind the first stop frame, with the window as it is and with the window widened.
+/// A broken protocol must fail this test, not take the machine with it: the kernel ends the process after a minute of real-time computing.
+fn bound_real_time_use() {
+    let limit = libc::rlimit {
+        rlim_cur: 60_000_000,
+        rlim_max: 60_000_000,
+    };
+    #[expect(unsafe_code, reason = "no safe form")]
+    // SAFETY: `limit` is valid; only this process is bounded.
+    let rc = unsafe { libc::setrlimit(libc::RLIMIT_RTTIME, &raw const limit) };
+    assert_eq!(rc, 0);
+}
+
+/// In no race is a motion frame behind the first stop frame, with the window as it is and with the window widened. With the latch alone races
+/// are lost, so the check can fail. One test, because its threads may have real-time priority and must not meet those of another.
 #[test]
 fn no_motion_frame_after_the_stop_frame() {
+    bound_real_time_use();
     let rounds = if cfg!(debug_assertions) {
         5_000
     } else {
         50_000
     };
     for linger in [1, 200] {
-        let seen = race(
-            rounds,
-            Parts {
-                gate: true,
-                revoke: true,
-                linger,
-            },
-        );
+        let whole = Parts {
+            gate: true,
+            revoke: true,
+            linger,
+        };
+        let seen = race(rounds, whole);
         println!("takeover, {rounds} races, linger {linger}: {seen:?}");
         assert_eq!(seen.lost, 0, "linger {linger}: {seen:?}");
         assert!(
@@ -276,19 +301,12 @@ fn no_motion_frame_after_the_stop_frame() {
             "the races must go both ways: {seen:?}"
         );
     }
-}
-
-/// The check above can fail: with the latch alone, races are lost.
-#[test]
-fn without_the_gate_races_are_lost() {
-    let latch_alone = race(
-        4_000,
-        Parts {
-            gate: false,
-            revoke: false,
-            linger: 200,
-        },
-    );
-    println!("latch alone, 4000 races: {latch_alone:?}");
-    assert!(latch_alone.lost > 0, "{latch_alone:?}");
+    let alone = Parts {
+        gate: false,
+        revoke: false,
+        linger: 200,
+    };
+    let seen = race(4_000, alone);
+    println!("latch alone, 4000 races: {seen:?}");
+    assert!(seen.lost > 0, "the check does not notice: {seen:?}");
 }
