@@ -447,6 +447,64 @@ impl PiperDriver {
         };
     }
 
+    fn enable(&mut self, now: Stamp, may_configure: bool) {
+        let Phase::Enabling {
+            mut since,
+            first,
+            last,
+            orders,
+            least,
+        } = self.phase
+        else {
+            return;
+        };
+        let waited = run_time(&mut since, now, may_configure);
+        if orders >= least
+            && self
+                .table
+                .all_enabled(now, FRESH, first.unwrap_or_default())
+        {
+            return self.transition_to_moding();
+        }
+        if waited >= ENABLE_FOR {
+            let off = |d: &crate::signal::Aged<super::wire::DriverState>| {
+                d.value().is_none_or(|s| !s.flags.enabled())
+            };
+            let joint = Joint::ALL
+                .into_iter()
+                .zip(&self.table.drivers)
+                .find(|(_, d)| off(d))
+                .map_or(0, |(j, _)| j.number());
+            return self.transition_to_sticky_fault(ArmFault::joint(
+                FaultKind::StartTimeout,
+                joint,
+                id::POWER,
+            ));
+        }
+        let order = Command::Power {
+            motors: MotorSelect::Joints,
+            on: true,
+        };
+        let sent = may_configure && due(last, now, ENABLE_EVERY) && self.configure(&order, now);
+        self.phase = if sent {
+            Phase::Enabling {
+                since,
+                first: first.or(Some(now)),
+                last: Some(now),
+                orders: orders.saturating_add(1),
+                least,
+            }
+        } else {
+            Phase::Enabling {
+                since,
+                first,
+                last,
+                orders,
+                least,
+            }
+        };
+    }
+
     fn take_mode(
         &mut self,
         since: Option<Stamp>,
