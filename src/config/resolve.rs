@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use nalgebra::{UnitQuaternion, Vector3};
 
 use crate::arm::piper::params::PiperParams;
+use crate::arm::registry::{self as arms, ArmKind};
 use crate::control::{Approach, Coupling, OnStop};
 use crate::geometry::Pose;
 use crate::guard::Workspace;
 use crate::operator::rctp;
+use crate::operator::registry as devices;
 use crate::retarget::{Mapping, MappingKind};
 use crate::shaping::{AxisLimits, Limits};
 
@@ -41,9 +43,6 @@ const STOP_WITHIN_MS: std::ops::RangeInclusive<u32> = 100..=2000;
 /// An approach has arrived within this distance, metres, and angle, rad.
 const ARRIVED_M: f64 = 0.005;
 const ARRIVED_RAD: f64 = 0.05;
-/// Devices and arms that a plan can name.
-const DEVICES: [&str; 1] = ["rctp"];
-const ARMS: [&str; 1] = ["piper"];
 
 pub(super) fn read<'a>(context: &'a Context, root: &Section<'a>) -> Draft<'a> {
     let rate_hz = root.whole("rate_hz", 200, 30..=1000);
@@ -190,7 +189,8 @@ fn kind(section: &Section<'_>, key: &str, known: &[&str]) -> String {
 }
 
 fn operator(section: &Section<'_>, name: String) -> OperatorPlan {
-    kind(section, "device", &DEVICES);
+    let known: Vec<_> = devices::DEVICES.iter().map(|d| d.id()).collect();
+    kind(section, "device", &known);
     let params: rctp::Params = section.params(&["name", "device"]);
     let settings = section.resolved(params.resolve(), || {
         rctp::Settings::on_loopback(params.port)
@@ -202,8 +202,10 @@ fn operator(section: &Section<'_>, name: String) -> OperatorPlan {
 }
 
 fn arm(section: &Section<'_>, name: String, rate_hz: u32) -> ArmPlan {
-    kind(section, "kind", &ARMS);
-    let command_hz_max = 200;
+    let known: Vec<_> = arms::ARMS.iter().map(|a| a.id()).collect();
+    let kind = kind(section, "kind", &known);
+    // The registry's default is the fastest that the arm takes.
+    let command_hz_max = arms::find(&kind).map_or(rate_hz, ArmKind::command_hz_default);
     // The highest rate that both the cycle and the arm can do.
     let default = (1..=rate_hz)
         .map(|n| rate_hz / n)

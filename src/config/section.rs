@@ -617,6 +617,9 @@ impl<'a> Section<'a> {
             self.report_problem(&problem);
         }
         for (key, shown, default) in params::shown(&value) {
+            if own.contains(&key.as_str()) {
+                continue;
+            }
             self.note(&key, shown, default.as_deref());
         }
         value
