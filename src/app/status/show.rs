@@ -69,6 +69,19 @@ impl StatusSnapshot {
                 p.real_time_reason
             )?;
         }
+        let heap = p
+            .heap_operations
+            .map_or_else(String::new, |n| format!(", {n} heap operations"));
+        let away = if p.input_away > 0 {
+            format!(", input away {} times", p.input_away)
+        } else {
+            String::new()
+        };
+        writeln!(
+            out,
+            "         control: {} page faults{heap}{away}",
+            p.page_faults
+        )?;
         if p.taken_over {
             writeln!(out, "         THE WATCHDOG HOLDS THE ARMS: restart telearm")?;
         }
@@ -221,6 +234,9 @@ impl ArmStatus {
             "         {:.0} frames/s in, {:.0} out, {} in flight, {} bus errors, {} waits for room",
             self.frames_in_per_s, self.frames_out_per_s, self.in_flight, self.bus_errors, self.busy
         )?;
+        for note in &self.notes {
+            writeln!(out, "         {note}")?;
+        }
         if let Some(warning) = &self.warning {
             writeln!(out, "         the arm complains: {warning}")?;
         }
