@@ -14,7 +14,7 @@ use crate::retarget::Mapping;
 use crate::shaping::{AxisLimits, Limits};
 use crate::time::Span;
 
-use super::section::Setting;
+use super::context::Setting;
 
 /// Most lanes, and therefore most arms, of a plan.
 pub const LANES_MAX: usize = 4;

@@ -15,11 +15,12 @@ use crate::operator::registry as devices;
 use crate::retarget::{Mapping, MappingKind};
 use crate::shaping::{AxisLimits, Limits};
 
+use super::context::Context;
 use super::plan::{
     ArmKindPlan, ArmPlan, ControlPlan, CouplingPlan, DevicePlan, LanePlan, OPERATORS_MAX,
     OperatorPlan,
 };
-use super::section::{Context, Section};
+use super::section::Section;
 
 /// Everything read, with the places that the cross-checks point to.
 pub(super) struct Draft<'a> {
