@@ -48,7 +48,7 @@ fn interfaces(draft: &Draft<'_>) {
         if let Some((_, twin)) = twin {
             section.error(
                 "can",
-                &format!("= {:?} is used by arm {} already", piper.can, twin.name),
+                &format!("= \"{}\" is used by arm {} already", piper.can, twin.name),
                 "both arms answer on the same ids: each needs its own adapter (`telearm can list`)",
             );
         }
