@@ -139,6 +139,16 @@ pub enum ArmKindPlan {
     Piper(PiperParams),
 }
 
+impl ArmKindPlan {
+    /// The registry's name of the arm.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Piper(_) => "piper",
+        }
+    }
+}
+
 /// One lane.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LanePlan {
