@@ -15,11 +15,12 @@ use crate::operator::registry as devices;
 use crate::retarget::{Mapping, MappingKind};
 use crate::shaping::{AxisLimits, Limits};
 
+use super::context::Context;
 use super::plan::{
     ArmKindPlan, ArmPlan, ControlPlan, CouplingPlan, DevicePlan, LanePlan, OPERATORS_MAX,
     OperatorPlan,
 };
-use super::section::{Context, Section};
+use super::section::Section;
 
 /// Everything read, with the places that the cross-checks point to.
 pub(super) struct Draft<'a> {
@@ -209,7 +210,7 @@ fn arm(section: &Section<'_>, name: String, rate_hz: u32) -> ArmPlan {
     // The highest rate that both the cycle and the arm can do.
     let default = (1..=rate_hz)
         .map(|n| rate_hz / n)
-        .find(|hz| *hz <= command_hz_max && rate_hz % hz == 0)
+        .find(|hz| *hz <= command_hz_max && rate_hz.is_multiple_of(*hz))
         .unwrap_or(rate_hz);
     let command_hz = section.whole("command_hz", default, 1..=1000);
     if command_hz > command_hz_max {
@@ -218,7 +219,7 @@ fn arm(section: &Section<'_>, name: String, rate_hz: u32) -> ArmPlan {
             &format!("= {command_hz} is more than this arm can take"),
             format!("at most {command_hz_max}"),
         );
-    } else if rate_hz % command_hz != 0 {
+    } else if !rate_hz.is_multiple_of(command_hz) {
         section.error(
             "command_hz",
             &format!("= {command_hz} does not divide rate_hz = {rate_hz}"),
@@ -251,7 +252,7 @@ fn arm(section: &Section<'_>, name: String, rate_hz: u32) -> ArmPlan {
 fn divisors(rate_hz: u32, max: u32) -> String {
     (1..=rate_hz)
         .rev()
-        .filter(|d| *d <= max && rate_hz % d == 0)
+        .filter(|d| *d <= max && rate_hz.is_multiple_of(*d))
         .take(6)
         .map(|d| d.to_string())
         .collect::<Vec<_>>()

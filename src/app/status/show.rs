@@ -44,6 +44,9 @@ impl StatusSnapshot {
             let _ = write!(text, ", worst wake-up {worst:.0} us");
         }
         text += if p.real_time { ", RT yes" } else { ", RT no" };
+        if let Some(core) = p.core {
+            let _ = write!(text, " on core {core}");
+        }
         if p.dry_run {
             text += ", dry run";
         }
@@ -61,13 +64,6 @@ impl StatusSnapshot {
         let p = &self.process;
         if !p.real_time {
             writeln!(out, "         real time: {}", p.real_time_reason)?;
-        }
-        if let Some(core) = p.core {
-            writeln!(
-                out,
-                "         control on core {core}: {}",
-                p.real_time_reason
-            )?;
         }
         let heap = p
             .heap_operations
