@@ -157,6 +157,26 @@ fn samples_are_dated_to_their_arrival() {
     );
 }
 
+/// Guards: a wall clock that was set forward makes the kernel's stamp look a second old; the sample is still no older than the moment when
+/// the queue was last empty.
+#[test]
+fn set_wall_clock_does_not_age_a_sample() {
+    let (mut source, mut rig) = default_rig();
+    let empty_from = clock::now();
+    serve(&mut source);
+    source.buffer[..wire::PACKET_LEN].copy_from_slice(&wire::emit(&GOOD));
+    source.take(&Received {
+        len: wire::PACKET_LEN,
+        is_truncated: false,
+        from: rig.to,
+        received_at: clock::now() - net::QUEUE_DELAY_MAX,
+        is_stamped: true,
+        kernel_drops: None,
+    });
+    assert!(rig.reader.read().received_at >= empty_from);
+    assert!(rig.last_usable.load() >= Some(empty_from));
+}
+
 /// Guards: one turn takes at most 64 datagrams, and says that there are more.
 #[test]
 fn turns_are_bounded() {
