@@ -466,7 +466,8 @@ impl core::fmt::Debug for CanLink {
         f.debug_struct("CanLink")
             .field("address", &self.plan.address)
             .field("state", &self.state)
-            .field("in_flight", &self.in_flight)
+            .field("counters", &self.counters())
+            .field("refuse", &self.refuse)
             .finish_non_exhaustive()
     }
 }

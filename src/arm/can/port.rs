@@ -22,7 +22,14 @@ impl CanPort {
     /// Hands frames to the kernel. A queue without room gives `Busy`: try again.
     pub fn send(&mut self, frames: &[KernelFrame]) -> SendOutcome {
         self.used.store(true, Ordering::Relaxed);
-        match sys::send_group(self.fd.as_raw_fd(), frames) {
+        let fd = self.fd.as_raw_fd();
+        let result = match sys::send_group(fd, frames) {
+            // Nobody reads this socket, so an interface that was down at some time has left its error pending: the first call only takes
+            // it away, and the second tells how things are.
+            Err(libc::ENETDOWN | libc::ENODEV) => sys::send_group(fd, frames),
+            other => other,
+        };
+        match result {
             Ok(taken) if taken == frames.len() => SendOutcome::Sent,
             Ok(_) | Err(libc::ENOBUFS | libc::EAGAIN) => SendOutcome::Busy,
             Err(_) => SendOutcome::NotReady,
