@@ -78,7 +78,7 @@ fn other_threads_do_not_count() {
                 black_box(vec![0_u8; 64]);
             }
         });
-        let ((), used) = counted(|| std::thread::yield_now());
+        let ((), used) = counted(std::thread::yield_now);
         done.store(true, std::sync::atomic::Ordering::Relaxed);
         assert_eq!(used, HeapUse::NONE);
     });

@@ -346,7 +346,7 @@ fn receive(
     if matches!(act, Act::Silence) {
         return last;
     }
-    let turn = if matches!(act, Act::Flip) && packet % 2 == 0 {
+    let turn = if matches!(act, Act::Flip) && packet.is_multiple_of(2) {
         UnitQuaternion::new_unchecked(-world.turn.into_inner())
     } else {
         world.turn

@@ -1,6 +1,6 @@
 //! What several test files share: a lane for a Piper with sane parameters, and an arm made of nothing but a model.
 
-#![allow(dead_code, reason = "each test file uses its share")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its share")]
 
 use nalgebra::Vector3;
 use telearm::arm::piper::model::{DhVariant, PiperModel};
