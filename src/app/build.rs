@@ -20,7 +20,7 @@ use crate::time::Span;
 use crate::watchdog::Ward;
 
 /// An operator, opened.
-pub struct OpenOperator {
+pub(super) struct OpenOperator {
     /// Counters, sender, stop level.
     pub stats: Arc<SourceStats>,
     /// Age of its newest usable sample.
@@ -34,7 +34,7 @@ pub struct OpenOperator {
 }
 
 /// Everything opened, in the order of the plan.
-pub struct Opened {
+pub(super) struct Opened {
     /// Operators, for the status and the watchdog.
     pub operators: Vec<OpenOperator>,
     /// Their sources, for the input thread.
@@ -55,7 +55,12 @@ pub struct Opened {
 ///
 /// # Errors
 /// One sentence: which operator or arm cannot be opened, and why.
-pub fn open(plan: &Plan, line: &Arc<StopLine>, exempt: bool, dry_run: bool) -> Result<Opened> {
+pub(super) fn open(
+    plan: &Plan,
+    line: &Arc<StopLine>,
+    exempt: bool,
+    dry_run: bool,
+) -> Result<Opened> {
     let store = FrameStore::load().context("cannot read the record of verified frames")?;
     let mut opened = Opened {
         operators: Vec::new(),

@@ -13,20 +13,20 @@ use crate::operator::rctp::emulate::{Config, Running};
 use super::build::OpenOperator;
 
 /// What keeps the emulated hardware alive.
-pub struct Emulated {
+pub(super) struct Emulated {
     _buses: Vec<LocalBus>,
     _arms: Vec<PiperEmulator>,
     frames: Vec<crate::operator::rctp::Frame>,
 }
 
 /// The emulated hands; they end with this.
-pub struct Hands {
+pub(super) struct Hands {
     _hands: Vec<Running>,
     _hardware: Emulated,
 }
 
 /// Puts every arm of the plan on a local bus of its own with an emulated arm, and every operator on loopback.
-pub fn prepare(plan: &mut Plan) -> Result<Emulated> {
+pub(super) fn prepare(plan: &mut Plan) -> Result<Emulated> {
     let mut emulated = Emulated {
         _buses: Vec::new(),
         _arms: Vec::new(),

@@ -10,7 +10,7 @@ use crate::signal::{ArmCommand, ArmState};
 use crate::time::Stamp;
 
 /// An arm that is only listened to.
-pub struct DryArm<const N: usize> {
+pub(super) struct DryArm<const N: usize> {
     arm: Box<dyn Arm<N>>,
 }
 

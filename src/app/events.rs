@@ -10,7 +10,7 @@ use crate::watchdog::{TakeoverReason, WatchdogEvent};
 use super::status::mode_detail;
 
 /// An event of control; `None` for those that only the counters tell.
-pub fn control(plan: &Plan, event: &ControlEvent) -> Option<(Level, String)> {
+pub(super) fn control(plan: &Plan, event: &ControlEvent) -> Option<(Level, String)> {
     Some(match event {
         ControlEvent::Mode { lane, from, to } => {
             let detail = mode_detail(to);
@@ -58,7 +58,7 @@ pub fn control(plan: &Plan, event: &ControlEvent) -> Option<(Level, String)> {
 }
 
 /// An event of the watchdog.
-pub fn watchdog(plan: &Plan, event: WatchdogEvent) -> (Level, String) {
+pub(super) fn watchdog(plan: &Plan, event: WatchdogEvent) -> (Level, String) {
     match event {
         WatchdogEvent::Stale { lane } => (
             Level::Info,

@@ -32,7 +32,7 @@ const ANSWER_WITHIN: Duration = Duration::from_millis(1_000);
 const EVENTS_SHOWN: usize = 6;
 
 /// Everything that the loop looks at.
-pub struct Service<'a> {
+pub(super) struct Service<'a> {
     /// The plan.
     pub plan: &'a Plan,
     /// The threads' plain ends.
@@ -87,6 +87,7 @@ impl Service<'_> {
             plan: self.plan,
             threads: &self.threads,
             operators: &self.operators,
+            reports: &self.reports,
             view: &self.view,
             rates: &self.rates,
             events: &self.events,

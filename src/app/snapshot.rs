@@ -1,9 +1,11 @@
 //! Fills a [`StatusSnapshot`] from the copies that the real-time threads leave behind.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::arm::ArmCounters;
+use crate::arm::registry::ArmReport;
 use crate::config::{ArmKindPlan, Plan};
 use crate::control::LaneView;
 use crate::control::thread::ControlView;
@@ -20,7 +22,7 @@ use super::threads::Threads;
 
 /// Counters of a second ago, and what happened since, per second.
 #[derive(Debug, Default)]
-pub struct Rates {
+pub(super) struct Rates {
     at: Option<Instant>,
     packets: Vec<(u64, f64)>,
     frames: Vec<(ArmCounters, f64, f64)>,
@@ -65,13 +67,15 @@ impl Rates {
 }
 
 /// What a snapshot is made of.
-pub struct Gather<'a> {
+pub(super) struct Gather<'a> {
     /// The plan.
     pub plan: &'a Plan,
     /// Threads.
     pub threads: &'a Threads,
     /// Operators.
     pub operators: &'a [OpenOperator],
+    /// What the drivers found out, in the order of the lanes.
+    pub reports: &'a [Arc<dyn ArmReport>],
     /// Control's newest view.
     pub view: &'a ControlView,
     /// Rates.
@@ -126,6 +130,9 @@ impl Gather<'_> {
             core: self.threads.core.and_then(|c| u32::try_from(c).ok()),
             dry_run: self.dry_run,
             taken_over: self.threads.took_over.load(Ordering::Acquire),
+            input_away: self.threads.input.away.load(Ordering::Relaxed),
+            page_faults: self.view.disturbances.minor_faults + self.view.disturbances.major_faults,
+            heap_operations: self.view.heap_operations,
         }
     }
 
@@ -231,6 +238,7 @@ impl Gather<'_> {
                 link: piper.can.to_string(),
                 phase,
                 phase_detail,
+                notes: self.reports.get(index).map_or_else(Vec::new, |r| r.lines()),
                 warning: view.warning.as_ref().map(fault_text),
                 pose_age_ms: view.feedback_age.map(crate::time::Span::as_ms),
                 joints_age_ms: view.joints_age.map(crate::time::Span::as_ms),

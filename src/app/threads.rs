@@ -29,12 +29,12 @@ use super::build::Opened;
 /// SCHED_FIFO priority of the threads that carry stop bits.
 const INPUT_PRIORITY: u8 = 75;
 /// SCHED_FIFO priority of the watchdog.
-pub const WATCHDOG_PRIORITY: u8 = 90;
+pub(super) const WATCHDOG_PRIORITY: u8 = 90;
 /// Events that fit between two looks of the service thread.
 const EVENTS: usize = 256;
 
 /// The running threads and the plain thread's ends of everything.
-pub struct Threads {
+pub(super) struct Threads {
     /// Latch and wake.
     pub line: Arc<StopLine>,
     /// Requests to control.
@@ -68,7 +68,7 @@ pub struct Threads {
 ///
 /// # Errors
 /// When a thread cannot be started, or real-time rights are required and not granted.
-pub fn start(
+pub(super) fn start(
     plan: &Plan,
     opened: &mut Opened,
     line: Arc<StopLine>,

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::Outcome;
+use super::track::TrackArgs;
 use crate::rt::histogram::LatencyHistogram;
 use crate::rt::measure::{
     Bar, Ratios, STOP_BAR, StopSetup, WAKE_BAR, WakeSetup, stop as measure_stop,
@@ -19,6 +20,7 @@ use crate::rt::report::{Named, table};
 pub(super) enum BenchCommand {
     Wake(WakeArgs),
     Stop(StopArgs),
+    Track(TrackArgs),
 }
 
 /// Wake-up of the cycle wait, beside a bare loop and cyclictest if it is installed.
@@ -59,6 +61,7 @@ impl BenchCommand {
         match self {
             Self::Wake(args) => wake(&args),
             Self::Stop(args) => stop(&args),
+            Self::Track(args) => args.run(),
         }
     }
 }

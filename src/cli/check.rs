@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Outcome, frame_check, load_plan};
+use super::{Outcome, frame_check, load_plan, track};
 use crate::config::frame::FrameStore;
 use crate::config::{OperatorPlan, Plan};
 use crate::operator::registry;
@@ -36,6 +36,7 @@ impl CheckArgs {
         }
         let mut text = String::new();
         write_plan(&mut text, &plan)?;
+        write_lanes(&mut text, &plan)?;
         write_operators(&mut text, &plan)?;
         std::io::stdout().write_all(text.as_bytes())?;
         Ok(Outcome::Good)
@@ -68,6 +69,25 @@ fn write_plan(out: &mut String, plan: &Plan) -> std::fmt::Result {
         for setting in plan.settings.iter().filter(|s| s.section == section) {
             let mark = if setting.is_default { ' ' } else { '*' };
             writeln!(out, "{mark} {} = {}", setting.key, setting.value)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_lanes(out: &mut String, plan: &Plan) -> anyhow::Result<()> {
+    for lane in &plan.lanes {
+        if let (Some(operator), Some(arm)) =
+            (plan.operators.get(lane.operator), plan.arms.get(lane.arm))
+        {
+            writeln!(
+                out,
+                "\nLane {}: {} drives {}, {} commands a second.\n  simulated: {}",
+                lane.name,
+                operator.name,
+                arm.name,
+                arm.command_hz,
+                track::plan_lag(lane.limits, arm.command_hz)?
+            )?;
         }
     }
     Ok(())

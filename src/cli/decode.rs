@@ -124,7 +124,7 @@ fn parse_hex(text: &str) -> Result<Vec<u8>, String> {
         .filter(|c| !c.is_whitespace() && !matches!(c, ':' | ',' | '-' | '.'))
         .map(|c| c.to_digit(16).ok_or(format!("{c:?} is not a hex digit")))
         .collect::<Result<_, _>>()?;
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return Err(format!(
             "{} hex digits do not make whole bytes",
             digits.len()

@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::{Args, ValueEnum};
 
 use super::{Outcome, SocketArgs, say};
@@ -71,13 +71,33 @@ impl LatencyArgs {
 
     /// What the last run left in the state directory.
     fn last_run(&self) -> anyhow::Result<String> {
-        let path = state_dir().join(self.format.of_request().file_name());
-        match fs::read_to_string(&path) {
-            Ok(text) => Ok(text),
-            Err(_) => bail!(
-                "no telearm is running, and no run has left its histograms at {}",
-                path.display()
-            ),
-        }
+        let dir = state_dir().join("last-run");
+        let text = match self.format {
+            Format::Text => fs::read_to_string(dir.join("latency.txt")).ok(),
+            Format::Svg => fs::read_to_string(dir.join("latency.svg")).ok(),
+            Format::Hdr => percentile_files(&dir),
+        };
+        text.with_context(|| {
+            format!(
+                "no telearm is running, and no run has left its histograms in {}",
+                dir.display()
+            )
+        })
     }
+}
+
+/// All percentile files of a directory, one after the other with their names.
+fn percentile_files(dir: &Path) -> Option<String> {
+    let mut files: Vec<_> = fs::read_dir(dir)
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|e| e == "hgrm"))
+        .collect();
+    files.sort();
+    let mut text = String::new();
+    for file in &files {
+        let name = file.file_stem()?.to_string_lossy();
+        text += &format!("# {name}\n{}", fs::read_to_string(file).ok()?);
+    }
+    (!text.is_empty()).then_some(text)
 }

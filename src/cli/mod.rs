@@ -12,6 +12,7 @@ mod home;
 mod latency;
 mod run;
 mod status;
+mod track;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

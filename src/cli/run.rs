@@ -17,7 +17,7 @@ pub(super) struct RunArgs {
     /// Do everything but send to the arms
     #[arg(long)]
     dry_run: bool,
-    /// Refuse to run without real-time rights (`telearm doctor` says what is missing)
+    /// Refuse to run without real-time rights (scripts/rt_host_setup gives them)
     #[arg(long)]
     require_rt: bool,
     /// Control socket [default: the plan's, else $XDG_RUNTIME_DIR/telearm.sock, else /run/telearm.sock]

@@ -2,9 +2,11 @@
 
 use std::net::SocketAddr;
 
+use crate::arm::registry::{self as arms, DrivenBy};
 use crate::operator::gesture::EngageBy;
+use crate::operator::registry::{self as devices, Yields};
 
-use super::plan::{ArmKindPlan, OperatorPlan};
+use super::plan::{ArmKindPlan, LanePlan, OperatorPlan};
 use super::resolve::Draft;
 use super::section::Section;
 
@@ -48,7 +50,7 @@ fn interfaces(draft: &Draft<'_>) {
         if let Some((_, twin)) = twin {
             section.error(
                 "can",
-                &format!("= {:?} is used by arm {} already", piper.can, twin.name),
+                &format!("= \"{}\" is used by arm {} already", piper.can, twin.name),
                 "both arms answer on the same ids: each needs its own adapter (`telearm can list`)",
             );
         }
@@ -86,8 +88,43 @@ fn lanes(draft: &Draft<'_>) {
             );
         }
         clutch(section, lane.clutch_operator, operator, draft);
+        fit(section, lane, draft);
     }
     unused(draft);
+}
+
+/// What the operators' samples carry must be what the lane needs.
+fn fit(section: &Section<'_>, lane: &LanePlan, draft: &Draft<'_>) {
+    let yields = |index: usize| {
+        let (_, operator) = draft.operators.get(index)?;
+        Some(devices::find(operator.device.kind())?.yields())
+    };
+    let arm = draft
+        .arms
+        .get(lane.arm)
+        .and_then(|(_, arm)| arms::find(arm.kind.kind()));
+    if let (Some(yields), Some(arm)) = (yields(lane.operator), arm)
+        && !can_drive(yields, arm.driven_by())
+    {
+        section.error(
+            "operator",
+            &format!("cannot drive {}", arm.name()),
+            "its samples carry neither a hand pose nor joints that this arm takes",
+        );
+    }
+    if yields(lane.gripper_operator).is_some_and(|y| !y.opening) && section.has("gripper_operator")
+    {
+        section.error(
+            "gripper_operator",
+            "has no opening",
+            "this device's samples carry none",
+        );
+    }
+}
+
+/// A hand pose drives every arm (our inverse kinematics or the arm's own); joints drive an arm that takes joints.
+const fn can_drive(yields: Yields, arm: DrivenBy) -> bool {
+    (yields.pose && (arm.pose || arm.joint)) || (yields.joints && arm.joint)
 }
 
 /// An operator that engages by the other hand needs that hand, and only such an operator does.
@@ -181,5 +218,27 @@ fn distance(draft: &Draft<'_>) {
                 "coupling.tcp_distance_min_mm needs to know where each arm stands: base_in_world = { position_mm = [0, 300, 0] }",
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Guards: a device without a pose drives no arm that wants poses; a glove, which has neither pose nor joints, drives none.
+    #[test]
+    fn who_drives_what() {
+        let yields = |pose, joints| Yields {
+            pose,
+            joints,
+            opening: true,
+            clutch: false,
+        };
+        let arm = |pose, joint| DrivenBy { pose, joint };
+        assert!(can_drive(yields(true, false), arm(true, false)));
+        assert!(can_drive(yields(true, false), arm(false, true)));
+        assert!(can_drive(yields(false, true), arm(true, true)));
+        assert!(!can_drive(yields(false, true), arm(true, false)));
+        assert!(!can_drive(yields(false, false), arm(true, true)));
     }
 }

@@ -4,6 +4,7 @@
 //! than a run that does not start. Device and arm parameters belong to their own folders; here are only the frame around them, the
 //! lanes and the checks between sections.
 
+mod context;
 mod cross;
 pub mod frame;
 mod params;
@@ -11,19 +12,21 @@ mod plan;
 mod report;
 mod resolve;
 mod section;
+mod show;
 
 use std::path::Path;
 
 use toml::de::DeTable;
 
+pub use context::Setting;
 pub use plan::{
     ArmKindPlan, ArmPlan, ArmTraits, ControlPlan, CouplingPlan, DevicePlan, LANES_MAX, LanePlan,
     OPERATORS_MAX, OperatorPlan, Plan,
 };
 pub use report::{Finding, Report, Severity, nearest};
-pub use section::Setting;
 
-use section::{Context, Section};
+use context::Context;
+use section::Section;
 
 /// Longest plan that is read, bytes.
 const PLAN_BYTES_MAX: u64 = 1 << 20;

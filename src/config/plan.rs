@@ -14,7 +14,7 @@ use crate::retarget::Mapping;
 use crate::shaping::{AxisLimits, Limits};
 use crate::time::Span;
 
-use super::section::Setting;
+use super::context::Setting;
 
 /// Most lanes, and therefore most arms, of a plan.
 pub const LANES_MAX: usize = 4;
@@ -137,6 +137,16 @@ pub struct ArmPlan {
 pub enum ArmKindPlan {
     /// AgileX Piper over classic CAN.
     Piper(PiperParams),
+}
+
+impl ArmKindPlan {
+    /// The registry's name of the arm.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Piper(_) => "piper",
+        }
+    }
 }
 
 /// One lane.

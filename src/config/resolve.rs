@@ -6,18 +6,21 @@ use std::path::PathBuf;
 use nalgebra::{UnitQuaternion, Vector3};
 
 use crate::arm::piper::params::PiperParams;
+use crate::arm::registry::{self as arms, ArmKind};
 use crate::control::{Approach, Coupling, OnStop};
 use crate::geometry::Pose;
 use crate::guard::Workspace;
 use crate::operator::rctp;
+use crate::operator::registry as devices;
 use crate::retarget::{Mapping, MappingKind};
 use crate::shaping::{AxisLimits, Limits};
 
+use super::context::Context;
 use super::plan::{
     ArmKindPlan, ArmPlan, ControlPlan, CouplingPlan, DevicePlan, LanePlan, OPERATORS_MAX,
     OperatorPlan,
 };
-use super::section::{Context, Section};
+use super::section::Section;
 
 /// Everything read, with the places that the cross-checks point to.
 pub(super) struct Draft<'a> {
@@ -41,9 +44,6 @@ const STOP_WITHIN_MS: std::ops::RangeInclusive<u32> = 100..=2000;
 /// An approach has arrived within this distance, metres, and angle, rad.
 const ARRIVED_M: f64 = 0.005;
 const ARRIVED_RAD: f64 = 0.05;
-/// Devices and arms that a plan can name.
-const DEVICES: [&str; 1] = ["rctp"];
-const ARMS: [&str; 1] = ["piper"];
 
 pub(super) fn read<'a>(context: &'a Context, root: &Section<'a>) -> Draft<'a> {
     let rate_hz = root.whole("rate_hz", 200, 30..=1000);
@@ -190,7 +190,8 @@ fn kind(section: &Section<'_>, key: &str, known: &[&str]) -> String {
 }
 
 fn operator(section: &Section<'_>, name: String) -> OperatorPlan {
-    kind(section, "device", &DEVICES);
+    let known: Vec<_> = devices::DEVICES.iter().map(|d| d.id()).collect();
+    kind(section, "device", &known);
     let params: rctp::Params = section.params(&["name", "device"]);
     let settings = section.resolved(params.resolve(), || {
         rctp::Settings::on_loopback(params.port)
@@ -202,12 +203,14 @@ fn operator(section: &Section<'_>, name: String) -> OperatorPlan {
 }
 
 fn arm(section: &Section<'_>, name: String, rate_hz: u32) -> ArmPlan {
-    kind(section, "kind", &ARMS);
-    let command_hz_max = 200;
+    let known: Vec<_> = arms::ARMS.iter().map(|a| a.id()).collect();
+    let kind = kind(section, "kind", &known);
+    // The registry's default is the fastest that the arm takes.
+    let command_hz_max = arms::find(&kind).map_or(rate_hz, ArmKind::command_hz_default);
     // The highest rate that both the cycle and the arm can do.
     let default = (1..=rate_hz)
         .map(|n| rate_hz / n)
-        .find(|hz| *hz <= command_hz_max && rate_hz % hz == 0)
+        .find(|hz| *hz <= command_hz_max && rate_hz.is_multiple_of(*hz))
         .unwrap_or(rate_hz);
     let command_hz = section.whole("command_hz", default, 1..=1000);
     if command_hz > command_hz_max {
@@ -216,7 +219,7 @@ fn arm(section: &Section<'_>, name: String, rate_hz: u32) -> ArmPlan {
             &format!("= {command_hz} is more than this arm can take"),
             format!("at most {command_hz_max}"),
         );
-    } else if rate_hz % command_hz != 0 {
+    } else if !rate_hz.is_multiple_of(command_hz) {
         section.error(
             "command_hz",
             &format!("= {command_hz} does not divide rate_hz = {rate_hz}"),
@@ -249,7 +252,7 @@ fn arm(section: &Section<'_>, name: String, rate_hz: u32) -> ArmPlan {
 fn divisors(rate_hz: u32, max: u32) -> String {
     (1..=rate_hz)
         .rev()
-        .filter(|d| *d <= max && rate_hz % d == 0)
+        .filter(|d| *d <= max && rate_hz.is_multiple_of(*d))
         .take(6)
         .map(|d| d.to_string())
         .collect::<Vec<_>>()

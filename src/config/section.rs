@@ -15,120 +15,10 @@ use toml::de::{DeTable, DeValue};
 
 use crate::operator::params::ParamError;
 
+use super::context::{Context, Setting, Unknown, join, kind_of};
 use super::params;
-use super::report::{Finding, Severity, nearest};
-
-/// One value of a resolved plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
-    /// Section as in the plan: "", "control", "lane right", "lane right.limits".
-    pub section: String,
-    /// Key.
-    pub key: String,
-    /// Value as TOML.
-    pub value: String,
-    /// The plan does not say it, or says the same as the default.
-    pub is_default: bool,
-}
-
-/// A key that nobody asked for.
-struct Unknown {
-    section: String,
-    key: String,
-    at: Range<usize>,
-    known: Vec<String>,
-}
-
-/// What the reading of one plan collects.
-#[derive(Default)]
-pub(super) struct Context {
-    findings: RefCell<Vec<Finding>>,
-    settings: RefCell<Vec<Setting>>,
-    unknown: RefCell<Vec<Unknown>>,
-    /// Every (section kind, key) that exists anywhere in this plan's schema.
-    schema: RefCell<Vec<(String, String)>>,
-}
-
-impl Context {
-    /// Reports an error at a place in the text.
-    pub(super) fn error(
-        &self,
-        at: Range<usize>,
-        message: impl Into<String>,
-        hint: impl Into<String>,
-    ) {
-        self.findings.borrow_mut().push(Finding {
-            severity: Severity::Error,
-            at,
-            message: message.into(),
-            hint: hint.into(),
-        });
-    }
-
-    /// Ends the reading: unknown keys become findings, and all findings and settings come out.
-    pub(super) fn finish(&self, lenient: bool) -> (Vec<Finding>, Vec<Setting>) {
-        let schema = self.schema.take();
-        let mut findings = self.findings.take();
-        for unknown in self.unknown.take() {
-            let path = join(&unknown.section, &unknown.key);
-            findings.push(Finding {
-                severity: if lenient {
-                    Severity::Warning
-                } else {
-                    Severity::Error
-                },
-                at: unknown.at.clone(),
-                message: format!("unknown key `{path}`"),
-                hint: hint_for_unknown(&unknown, &schema),
-            });
-        }
-        findings.sort_by_key(|f| (f.at.start, f.at.end));
-        (findings, self.settings.take())
-    }
-}
-
-fn hint_for_unknown(unknown: &Unknown, schema: &[(String, String)]) -> String {
-    if let Some(key) = nearest(&unknown.key, unknown.known.iter().map(String::as_str)) {
-        return format!("did you mean `{key}`?");
-    }
-    // The right key in the wrong table is a common slip: say where it belongs.
-    if let Some((section, _)) = schema
-        .iter()
-        .find(|(section, key)| *key == unknown.key && *section != kind_of(&unknown.section))
-    {
-        return if section.is_empty() {
-            format!(
-                "`{}` belongs at the top of the plan, before the first [table]",
-                unknown.key
-            )
-        } else {
-            format!("`{}` belongs in [{section}]", unknown.key)
-        };
-    }
-    if unknown.known.is_empty() {
-        return "no keys are known here".to_owned();
-    }
-    format!("keys here: {}", unknown.known.join(", "))
-}
-
-/// The kind of a section: its path without the names of lanes, arms and operators.
-fn kind_of(section: &str) -> String {
-    let mut parts = section.splitn(2, '.');
-    let head = parts.next().unwrap_or("");
-    let head = head.split(' ').next().unwrap_or("");
-    parts
-        .next()
-        .map_or_else(|| head.to_owned(), |tail| format!("{head}.{tail}"))
-}
-
-/// `section.key`, or the key alone at the top.
-fn join(section: &str, key: &str) -> String {
-    if section.is_empty() {
-        key.to_owned()
-    } else {
-        format!("{section}.{key}")
-    }
-}
+use super::report::nearest;
+use super::show::{number_of, one_of, quoted, show, show_all, show_f64, unit_hint};
 
 /// One table. Unknown keys are reported when it goes out of scope: a reader cannot forget to.
 pub(super) struct Section<'a> {
@@ -147,14 +37,11 @@ impl Drop for Section<'_> {
     fn drop(&mut self) {
         let asked = self.asked.take();
         let kind = kind_of(&self.path);
-        self.context
-            .schema
-            .borrow_mut()
-            .extend(asked.iter().map(|k| (kind.clone(), k.clone())));
+        self.context.know(&kind, &asked);
         for (key, _) in self.table.into_iter().flatten() {
             let name: &str = key.get_ref();
             if !asked.iter().any(|a| a == name) {
-                self.context.unknown.borrow_mut().push(Unknown {
+                self.context.unknown(Unknown {
                     section: self.path.clone(),
                     key: name.to_owned(),
                     at: key.span(),
@@ -180,11 +67,7 @@ impl<'a> Section<'a> {
 
     /// Changes the path for messages, once the section's own name is known.
     pub(super) fn rename(&mut self, path: String) {
-        for setting in self.context.settings.borrow_mut().iter_mut() {
-            if setting.section == self.path {
-                setting.section.clone_from(&path);
-            }
-        }
+        self.context.rename_section(&self.path, &path);
         self.path = path;
     }
 
@@ -251,7 +134,7 @@ impl<'a> Section<'a> {
     }
 
     fn note(&self, key: &str, value: String, default: Option<&str>) {
-        self.context.settings.borrow_mut().push(Setting {
+        self.context.setting(Setting {
             section: self.path.clone(),
             key: key.to_owned(),
             is_default: default == Some(value.as_str()),
@@ -617,6 +500,9 @@ impl<'a> Section<'a> {
             self.report_problem(&problem);
         }
         for (key, shown, default) in params::shown(&value) {
+            if own.contains(&key.as_str()) {
+                continue;
+            }
             self.note(&key, shown, default.as_deref());
         }
         value
@@ -654,96 +540,5 @@ impl<'a> Section<'a> {
                 self.report(problem.at.clone(), message, "");
             }
         }
-    }
-}
-
-fn quoted(words: &[&str]) -> String {
-    words
-        .iter()
-        .map(|w| format!("\"{w}\""))
-        .collect::<Vec<_>>()
-        .join(", ")
-}
-
-fn one_of<T>(words: &[(&str, T)]) -> String {
-    words
-        .iter()
-        .map(|(w, _)| format!("\"{w}\""))
-        .collect::<Vec<_>>()
-        .join(" or ")
-}
-
-/// A number of a TOML value; whole numbers are numbers too.
-pub(super) fn number_of(value: &DeValue<'_>) -> Option<f64> {
-    match value {
-        DeValue::Float(f) => f.as_str().replace('_', "").parse().ok(),
-        DeValue::Integer(i) => i64::from_str_radix(&i.as_str().replace('_', ""), i.radix())
-            .ok()
-            .map(|i| i as f64),
-        _ => None,
-    }
-}
-
-/// A value as the user wrote it, short.
-pub(super) fn show(value: &DeValue<'_>) -> String {
-    match value {
-        DeValue::String(s) => format!("{s:?}"),
-        DeValue::Integer(i) => i.to_string(),
-        DeValue::Float(f) => f.to_string(),
-        DeValue::Boolean(b) => b.to_string(),
-        DeValue::Datetime(d) => d.to_string(),
-        DeValue::Array(items) => format!(
-            "[{}]",
-            items
-                .iter()
-                .map(|i| show(i.get_ref()))
-                .collect::<Vec<_>>()
-                .join(", ")
-        ),
-        DeValue::Table(_) => "{…}".to_owned(),
-    }
-}
-
-fn show_f64(value: f64) -> String {
-    if value.fract() == 0.0 && value.abs() < 1e15 {
-        format!("{value:.1}")
-    } else {
-        value.to_string()
-    }
-}
-
-fn show_all(values: &[f64]) -> String {
-    format!(
-        "[{}]",
-        values
-            .iter()
-            .map(|v| v.to_string())
-            .collect::<Vec<_>>()
-            .join(", ")
-    )
-}
-
-/// What a value out of range may have been meant as: another unit, when that would fit.
-fn unit_hint(key: &str, value: f64, bound: &RangeInclusive<f64>) -> String {
-    let unit = |suffix: &str| key.ends_with(suffix);
-    let guess = if unit("_mm") && bound.contains(&(value * 1e3)) {
-        "millimetres, not metres"
-    } else if unit("_ms") && bound.contains(&(value * 1e3)) {
-        "milliseconds, not seconds"
-    } else if unit("_m_s") && bound.contains(&(value * 1e-3)) {
-        "metres per second, not millimetres per second"
-    } else if unit("_m") && bound.contains(&(value * 1e-3)) {
-        "metres, not millimetres"
-    } else {
-        ""
-    };
-    if guess.is_empty() {
-        format!("it must lie in {}..={}", bound.start(), bound.end())
-    } else {
-        format!(
-            "it must lie in {}..={}; the unit is {guess}",
-            bound.start(),
-            bound.end()
-        )
     }
 }

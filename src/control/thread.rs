@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::handoff::{EventKind, EventSender, Heartbeat, LANES_MAX, Publisher, StopLine};
+use crate::rt::alloc;
 use crate::rt::clock::{self, SuspendDetector};
 use crate::rt::histogram::{Latency, LatencyRecorder};
 use crate::rt::memory::Disturbances;
@@ -105,6 +106,8 @@ pub struct ControlView {
     pub worst_wake: Span,
     /// Page faults and involuntary switches since the loop began.
     pub disturbances: Disturbances,
+    /// Heap operations since the loop began; `None` where the counting allocator is not installed.
+    pub heap_operations: Option<u64>,
     /// Lanes.
     pub lanes: [Option<LaneView>; LANES_MAX],
 }
@@ -141,6 +144,7 @@ impl ControlLoop {
     /// Runs until `quit`. Heap-free and lock-free from the first cycle on.
     pub fn run(mut self) -> Self {
         let mut stats = Stats::new(&self);
+        alloc::arm();
         while !self.quit.load(Ordering::Relaxed) {
             // The epoch is read before the latch is looked at, or a stop in between would be slept over.
             let seen = self.line.wake.epoch();
@@ -152,6 +156,7 @@ impl ControlLoop {
                 Turn::Cycle(tick) => self.turn(&tick, &mut stats),
             }
         }
+        alloc::disarm();
         self
     }
 
@@ -239,6 +244,10 @@ impl ControlLoop {
             late: stats.late,
             worst_wake: core::mem::take(&mut stats.worst_wake),
             disturbances: Disturbances::of_this_thread().since(stats.at_start),
+            heap_operations: stats
+                .counts_heap
+                .then(alloc::so_far)
+                .map(|used| used.allocations + used.frees),
             lanes: self.engine.views(tick.woke),
         });
     }
@@ -250,6 +259,7 @@ struct Stats {
     worst_wake: Span,
     view_every: u64,
     at_start: Disturbances,
+    counts_heap: bool,
     suspend: SuspendDetector,
 }
 
@@ -261,6 +271,7 @@ impl Stats {
             worst_wake: Span::ZERO,
             view_every: (u64::from(control.rate_hz) / VIEWS_PER_S).max(1),
             at_start: Disturbances::of_this_thread(),
+            counts_heap: alloc::is_installed(),
             suspend: SuspendDetector::new(clock::suspended_so_far()),
         }
     }

@@ -13,6 +13,8 @@
 )]
 
 mod project;
+#[cfg(test)]
+mod tests;
 mod vet;
 mod vetted;
 mod workspace;

@@ -133,11 +133,11 @@ impl Guard {
                 return Err(Veto::FirstNotMeasured);
             }
         } else {
-            self.check_joints(&q, last, command.motion, model)?;
             // A joint-space way (homing) is limited in joint space; its tool speed is whatever the joints make of it.
             if matches!(command.target, Target::Tcp(_)) {
                 self.check_step(&tcp, last)?;
             }
+            self.check_joints(&q, last, command.motion, model)?;
         }
         if command.motion {
             let outside = self.workspace.violation_m(&tcp, model);

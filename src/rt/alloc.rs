@@ -61,6 +61,12 @@ pub fn counted<R>(f: impl FnOnce() -> R) -> (R, HeapUse) {
     (result, USED.get())
 }
 
+/// What has been counted in this thread since [`arm`], while it goes on.
+#[must_use]
+pub fn so_far() -> HeapUse {
+    USED.get()
+}
+
 /// Starts counting in this thread, for a loop that cannot be put into a closure; [`disarm`] ends it.
 pub fn arm() {
     USED.set(HeapUse::NONE);

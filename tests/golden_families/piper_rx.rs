@@ -42,25 +42,6 @@ impl Received {
     }
 }
 
-const STATUS_NAMES: [&str; 16] = [
-    "NORMAL",
-    "EMERGENCY_STOP",
-    "NO_SOLUTION",
-    "SINGULARITY_POINT",
-    "TARGET_POS_EXCEEDS_LIMIT",
-    "JOINT_COMMUNICATION_ERR",
-    "JOINT_BRAKE_NOT_RELEASED",
-    "COLLISION_OCCURRED",
-    "OVERSPEED_DURING_TEACHING_DRAG",
-    "JOINT_STATUS_ERR",
-    "OTHER_ERR",
-    "TEACHING_RECORD",
-    "TEACHING_EXECUTION",
-    "TEACHING_PAUSE",
-    "MAIN_CONTROLLER_NTC_OVER_TEMPERATURE",
-    "RELEASE_RESISTOR_NTC_OVER_TEMPERATURE",
-];
-
 /// A code as the SDK would report it: unknown ones as 255 (and our own kept the byte).
 fn code(raw: u8, known: bool) -> u8 {
     if known { raw } else { 255 }
@@ -139,10 +120,9 @@ fn status_names(names: &Value, got: &Status) -> Result<(), String> {
         TeachState::ToStart => "MOVE_TO_START",
         TeachState::Unknown(_) => "UNKNOWN",
     };
-    let status = STATUS_NAMES.get(usize::from(got.status.as_u8())).copied();
     let ours = json!({
         "ctrl_mode": control,
-        "arm_status": status.unwrap_or("UNKNOWN"),
+        "arm_status": status_name(got.status),
         "mode_feed": movement,
         "teach_status": teach,
         "motion_status": motion,
@@ -151,6 +131,28 @@ fn status_names(names: &Value, got: &Status) -> Result<(), String> {
         return Err(format!("names: ours {ours}, the SDK {names}"));
     }
     Ok(())
+}
+
+fn status_name(status: ArmStatus) -> &'static str {
+    match status {
+        ArmStatus::Normal => "NORMAL",
+        ArmStatus::Stopped => "EMERGENCY_STOP",
+        ArmStatus::NoSolution => "NO_SOLUTION",
+        ArmStatus::Singular => "SINGULARITY_POINT",
+        ArmStatus::TargetBeyondLimit => "TARGET_POS_EXCEEDS_LIMIT",
+        ArmStatus::JointCommunication => "JOINT_COMMUNICATION_ERR",
+        ArmStatus::BrakeNotReleased => "JOINT_BRAKE_NOT_RELEASED",
+        ArmStatus::Collision => "COLLISION_OCCURRED",
+        ArmStatus::DragOverspeed => "OVERSPEED_DURING_TEACHING_DRAG",
+        ArmStatus::JointFault => "JOINT_STATUS_ERR",
+        ArmStatus::Other => "OTHER_ERR",
+        ArmStatus::Recording => "TEACHING_RECORD",
+        ArmStatus::Replaying => "TEACHING_EXECUTION",
+        ArmStatus::Paused => "TEACHING_PAUSE",
+        ArmStatus::ControllerHot => "MAIN_CONTROLLER_NTC_OVER_TEMPERATURE",
+        ArmStatus::BrakeResistorHot => "RELEASE_RESISTOR_NTC_OVER_TEMPERATURE",
+        ArmStatus::Unknown(_) => "UNKNOWN",
+    }
 }
 
 fn equal(ours: &Value, decoded: &Value) -> Judged {
@@ -259,6 +261,9 @@ fn feedback(frame: &Received, got: &Feedback, case: &Value) -> Judged {
     match got {
         Feedback::Status(got) => status(case, got),
         Feedback::Pose(part) => equal(&pose(part), decoded),
+        Feedback::Joints(part) if part.angles.iter().any(|a| a.0.abs() > 300_000) => {
+            Err(format!("ours believed impossible joints: {part:?}"))
+        }
         Feedback::Joints(part) => joints(frame, part, decoded),
         Feedback::Gripper(got) => {
             let raw = i64::from(got.stroke.0);

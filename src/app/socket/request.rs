@@ -28,18 +28,6 @@ pub enum LatencyFormat {
     Svg,
 }
 
-impl LatencyFormat {
-    /// Name of the file in the state directory in which a run leaves its histograms at its end.
-    #[must_use]
-    pub const fn file_name(self) -> &'static str {
-        match self {
-            Self::Text => "last_run_latency.txt",
-            Self::Hdr => "last_run_latency.hgrm",
-            Self::Svg => "last_run_latency.svg",
-        }
-    }
-}
-
 /// How a homing is kept alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HomeRun {

@@ -59,6 +59,12 @@ pub struct ProcessStatus {
     pub dry_run: bool,
     /// The watchdog holds the arms.
     pub taken_over: bool,
+    /// Times that the input thread was away so long that its senders had to begin anew.
+    pub input_away: u64,
+    /// Page faults of control since its first cycle.
+    pub page_faults: u64,
+    /// Heap operations of control since its first cycle; `None`: this build does not count them.
+    pub heap_operations: Option<u64>,
 }
 
 /// A latched stop.
@@ -194,6 +200,8 @@ pub struct ArmStatus {
     pub phase: &'static str,
     /// The start step that is waited for, or the fault.
     pub phase_detail: String,
+    /// What the driver found out: firmware, geometry, things to know.
+    pub notes: Vec<String>,
     /// A passing complaint of the arm.
     pub warning: Option<String>,
     /// Age of the measured pose, milliseconds.

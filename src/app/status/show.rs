@@ -44,6 +44,9 @@ impl StatusSnapshot {
             let _ = write!(text, ", worst wake-up {worst:.0} us");
         }
         text += if p.real_time { ", RT yes" } else { ", RT no" };
+        if let Some(core) = p.core {
+            let _ = write!(text, " on core {core}");
+        }
         if p.dry_run {
             text += ", dry run";
         }
@@ -62,13 +65,19 @@ impl StatusSnapshot {
         if !p.real_time {
             writeln!(out, "         real time: {}", p.real_time_reason)?;
         }
-        if let Some(core) = p.core {
-            writeln!(
-                out,
-                "         control on core {core}: {}",
-                p.real_time_reason
-            )?;
-        }
+        let heap = p
+            .heap_operations
+            .map_or_else(String::new, |n| format!(", {n} heap operations"));
+        let away = if p.input_away > 0 {
+            format!(", input away {} times", p.input_away)
+        } else {
+            String::new()
+        };
+        writeln!(
+            out,
+            "         control: {} page faults{heap}{away}",
+            p.page_faults
+        )?;
         if p.taken_over {
             writeln!(out, "         THE WATCHDOG HOLDS THE ARMS: restart telearm")?;
         }
@@ -221,6 +230,9 @@ impl ArmStatus {
             "         {:.0} frames/s in, {:.0} out, {} in flight, {} bus errors, {} waits for room",
             self.frames_in_per_s, self.frames_out_per_s, self.in_flight, self.bus_errors, self.busy
         )?;
+        for note in &self.notes {
+            writeln!(out, "         {note}")?;
+        }
         if let Some(warning) = &self.warning {
             writeln!(out, "         the arm complains: {warning}")?;
         }

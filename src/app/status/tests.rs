@@ -23,6 +23,9 @@ pub(super) fn snapshot() -> StatusSnapshot {
             core: None,
             dry_run: false,
             taken_over: false,
+            input_away: 0,
+            page_faults: 0,
+            heap_operations: Some(0),
         },
         stop: None,
         lanes: vec![LaneStatus {
@@ -60,6 +63,7 @@ pub(super) fn snapshot() -> StatusSnapshot {
             link: "can0".to_owned(),
             phase: "starting",
             phase_detail: "waiting for feedback".to_owned(),
+            notes: Vec::new(),
             warning: None,
             pose_age_ms: None,
             joints_age_ms: Some(4.0),

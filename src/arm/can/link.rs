@@ -40,6 +40,7 @@ const ECHO_LOST_AFTER: Span = Span::from_ms(1000);
 
 /// How to open a link.
 #[derive(Debug, Clone)]
+#[expect(clippy::disallowed_types, reason = "start-up")]
 pub struct LinkOptions {
     /// Which bus.
     pub address: CanAddress,

@@ -202,20 +202,20 @@ impl LocalBus {
     pub fn bus_off(&self) {
         let mut hub = self.hub();
         hub.bus_off = true;
-        hub.to_all(None, &[KernelFrame::error(libc::CAN_ERR_BUSOFF, [0; 8])]);
+        hub.deliver(None, &[KernelFrame::error(libc::CAN_ERR_BUSOFF, [0; 8])]);
     }
 
     /// The controllers restart after bus-off, and say so.
     pub fn restart(&self) {
         let mut hub = self.hub();
         hub.bus_off = false;
-        hub.to_all(None, &[KernelFrame::error(libc::CAN_ERR_RESTARTED, [0; 8])]);
+        hub.deliver(None, &[KernelFrame::error(libc::CAN_ERR_RESTARTED, [0; 8])]);
     }
 
     /// Gives all members an error frame.
     pub fn inject_error(&self, class: u32, detail: [u8; 8]) {
         self.hub()
-            .to_all(None, &[KernelFrame::error(class, detail)]);
+            .deliver(None, &[KernelFrame::error(class, detail)]);
     }
 
     /// Puts frames on the bus as another node.
@@ -226,7 +226,7 @@ impl LocalBus {
             .collect();
         let mut hub = self.hub();
         hub.note(0, &frames);
-        hub.to_all(None, &frames);
+        hub.deliver(None, &frames);
     }
 
     /// What was on the bus since the last call, in order.
@@ -372,7 +372,7 @@ impl Hub {
             self.lost += frames.len() as u64;
         } else {
             self.note(number, &frames);
-            self.to_all(Some(number), &frames);
+            self.deliver(Some(number), &frames);
         }
         if left {
             self.members.retain(|m| m.number != number);
@@ -392,7 +392,7 @@ impl Hub {
         }
     }
 
-    fn to_all(&mut self, from: Option<u32>, frames: &[KernelFrame]) {
+    fn deliver(&mut self, from: Option<u32>, frames: &[KernelFrame]) {
         for member in &self.members {
             let marked: Vec<KernelFrame> = frames
                 .iter()

@@ -33,6 +33,7 @@ struct Slot {
 }
 
 /// Where received datagrams land. Made once.
+#[expect(clippy::disallowed_types, reason = "made at start-up, kept for good")]
 pub(super) struct RecvBuffer {
     slots: Box<[Slot; BATCH_MAX]>,
     headers: Box<[libc::mmsghdr; BATCH_MAX]>,
@@ -69,6 +70,7 @@ pub enum StampSource {
 }
 
 impl RecvBuffer {
+    #[expect(clippy::disallowed_types, reason = "start-up")]
     pub(super) fn new() -> Self {
         let slot = Slot {
             data: [0; FD_BYTES],
@@ -173,15 +175,14 @@ fn control_messages(header: &libc::msghdr) -> (Option<i64>, Option<u32>) {
             let stamp_len = libc::CMSG_LEN(size_of::<libc::timespec>() as u32) as usize;
             let count_len = libc::CMSG_LEN(size_of::<u32>() as u32) as usize;
             match (head.cmsg_level, head.cmsg_type) {
-                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS)
-                    if head.cmsg_len as usize >= stamp_len =>
-                {
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) if head.cmsg_len >= stamp_len => {
                     let t = data.cast::<libc::timespec>().read_unaligned();
-                    arrival_ns = i64::from(t.tv_sec)
+                    arrival_ns = t
+                        .tv_sec
                         .checked_mul(1_000_000_000)
-                        .and_then(|s| s.checked_add(i64::from(t.tv_nsec)));
+                        .and_then(|s| s.checked_add(t.tv_nsec));
                 }
-                (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) if head.cmsg_len as usize >= count_len => {
+                (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) if head.cmsg_len >= count_len => {
                     dropped = Some(data.cast::<u32>().read_unaligned());
                 }
                 _ => {}

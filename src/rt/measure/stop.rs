@@ -42,8 +42,11 @@ pub struct StopSetup {
     pub seconds: f64,
     /// The core of the control thread; `None` takes the last one that this process may use.
     pub control_cpu: Option<usize>,
-    /// The core of both receiving threads; `None` takes the first one.
+    /// The core of both receiving threads; `None` takes the control thread's. There the input thread, of lower priority, never delays control, and
+    /// waking control needs no interrupt to another core.
     pub input_cpu: Option<usize>,
+    /// The core that the packets come from, as a network card's interrupt would be on one; `None` takes the first one.
+    pub sender_cpu: Option<usize>,
 }
 
 impl Default for StopSetup {
@@ -53,6 +56,7 @@ impl Default for StopSetup {
             seconds: 10.0,
             control_cpu: None,
             input_cpu: None,
+            sender_cpu: None,
         }
     }
 }
@@ -87,8 +91,9 @@ struct Shared {
 pub fn stop(setup: &StopSetup) -> io::Result<StopRun> {
     let (_dma, refusals) = prepare_host();
     let cpus = sched::affinity();
-    let input_cpu = setup.input_cpu.or_else(|| cpus.first().copied());
+    let sender_cpu = setup.sender_cpu.or_else(|| cpus.first().copied());
     let control_cpu = setup.control_cpu.or_else(|| cpus.last().copied());
+    let input_cpu = setup.input_cpu.or(control_cpu);
     let shared = Arc::new(Shared {
         line: StopLine::new(),
         sent_ns: AtomicU64::new(0),
@@ -115,7 +120,7 @@ pub fn stop(setup: &StopSetup) -> io::Result<StopRun> {
         move || control_loop(&shared, rate_hz, &our_bus)
     })?;
     let seconds = setup.seconds;
-    let sender = spawn("bench-sender", SENDER_PRIORITY, input_cpu, move || {
+    let sender = spawn("bench-sender", SENDER_PRIORITY, sender_cpu, move || {
         send_loop(targets, seconds)
     })?;
 

@@ -143,16 +143,44 @@ fn long_runs() {
         "MEDIAN wake ours/cyclictest: {:?}\n",
         Ratios::median(&to_cyclictest).map(|ratios| ratios.to_string())
     );
-    let mut by_rate = [(1000, Vec::new()), (30, Vec::new())];
-    for _ in 0..3 {
-        for (rate_hz, ratios) in &mut by_rate {
-            let run = stop(&StopSetup {
-                rate_hz: *rate_hz,
+    let cpus = crate::rt::sched::affinity();
+    let other_core = StopSetup {
+        input_cpu: cpus.first().copied(),
+        ..StopSetup::default()
+    };
+    let mut cases = [
+        (
+            "1000 Hz",
+            StopSetup {
+                rate_hz: 1000,
                 seconds,
                 ..StopSetup::default()
-            })
-            .unwrap();
-            println!("{rate_hz} Hz");
+            },
+            Vec::new(),
+        ),
+        (
+            "30 Hz",
+            StopSetup {
+                rate_hz: 30,
+                seconds,
+                ..StopSetup::default()
+            },
+            Vec::new(),
+        ),
+        (
+            "1000 Hz, input on the sender's core",
+            StopSetup {
+                rate_hz: 1000,
+                seconds,
+                ..other_core
+            },
+            Vec::new(),
+        ),
+    ];
+    for _ in 0..3 {
+        for (name, setup, ratios) in &mut cases {
+            let run = stop(setup).unwrap();
+            println!("stop at {name}");
             ratios.push(Ratios::of(&run.ours, &run.bare));
             let rows = [
                 Named {
@@ -171,9 +199,9 @@ fn long_runs() {
             );
         }
     }
-    for (rate_hz, ratios) in &by_rate {
+    for (name, _, ratios) in &cases {
         println!(
-            "MEDIAN stop at {rate_hz} Hz: {:?}",
+            "MEDIAN stop at {name}: {:?}",
             Ratios::median(ratios).map(|ratios| ratios.to_string())
         );
     }
