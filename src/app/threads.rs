@@ -156,10 +156,11 @@ pub(super) fn start(
             name: "input",
             away_after,
             set_up: Box::new(move || {
+                // On control's own core: it cannot preempt control there, and waking control needs no interrupt across cores.
                 let wanted = Wanted {
                     name: "input",
                     policy: Policy::Fifo(INPUT_PRIORITY),
-                    cpu: watchdog_core,
+                    cpu: core,
                 };
                 let _ = set_up_line.send(sched::apply(wanted));
                 rt_panic::stop_on_panic("input", SourceId::PROCESS, StopReason::InputThreadDied);
