@@ -224,6 +224,7 @@ fn run(acts: &[(Act, u16)]) {
                 clutch_sample: None,
                 arm: &state,
                 model: arm.model(),
+                keep_outs: &[],
                 stop: world.stop.then_some(StopWhy {
                     reason: 1,
                     source: 0,
@@ -444,6 +445,7 @@ fn a_plain_sequence_follows() {
             clutch_sample: None,
             arm: &state,
             model: arm.model(),
+            keep_outs: &[],
             stop: None,
             taken_over: false,
             requests: Requests {
