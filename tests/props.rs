@@ -224,6 +224,7 @@ fn run(acts: &[(Act, u16)]) {
                 clutch_sample: None,
                 arm: &state,
                 model: arm.model(),
+                keep_outs: &[],
                 stop: world.stop.then_some(StopWhy {
                     reason: 1,
                     source: 0,
@@ -346,7 +347,7 @@ fn receive(
     if matches!(act, Act::Silence) {
         return last;
     }
-    let turn = if matches!(act, Act::Flip) && packet % 2 == 0 {
+    let turn = if matches!(act, Act::Flip) && packet.is_multiple_of(2) {
         UnitQuaternion::new_unchecked(-world.turn.into_inner())
     } else {
         world.turn
@@ -444,6 +445,7 @@ fn a_plain_sequence_follows() {
             clutch_sample: None,
             arm: &state,
             model: arm.model(),
+            keep_outs: &[],
             stop: None,
             taken_over: false,
             requests: Requests {

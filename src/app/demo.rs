@@ -60,7 +60,7 @@ pub(super) fn prepare(plan: &mut Plan) -> Result<Emulated> {
 
 impl Emulated {
     /// Starts a hand for each operator.
-    pub fn start_operators(self, operators: &[OpenOperator]) -> Result<Hands> {
+    pub(super) fn start_operators(self, operators: &[OpenOperator]) -> Result<Hands> {
         let hands = operators
             .iter()
             .zip(&self.frames)

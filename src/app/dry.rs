@@ -17,7 +17,7 @@ pub(super) struct DryArm<const N: usize> {
 impl<const N: usize> DryArm<N> {
     /// Keeps `arm` from being told anything.
     #[must_use]
-    pub fn new(arm: Box<dyn Arm<N>>) -> Self {
+    pub(super) fn new(arm: Box<dyn Arm<N>>) -> Self {
         Self { arm }
     }
 }

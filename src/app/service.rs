@@ -67,7 +67,7 @@ pub(super) struct Service<'a> {
 
 impl Service<'_> {
     /// One turn: waits for a request for at most a moment, then does everything that is due. Gives false once the run shall end.
-    pub fn turn(&mut self) -> bool {
+    pub(super) fn turn(&mut self) -> bool {
         self.serve_requests();
         self.take_answers();
         self.drain_events();
@@ -81,7 +81,7 @@ impl Service<'_> {
     }
 
     /// The status as of now.
-    pub fn snapshot(&mut self) -> StatusSnapshot {
+    pub(super) fn snapshot(&mut self) -> StatusSnapshot {
         let now = clock::now();
         Gather {
             plan: self.plan,
@@ -99,7 +99,7 @@ impl Service<'_> {
     }
 
     /// Asks control to wind down: every lane disengages, brakes and stays.
-    pub fn wind(&mut self) {
+    pub(super) fn wind(&mut self) {
         let id = self.next_id;
         self.next_id = self.next_id.wrapping_add(1);
         let _ = self.threads.requests.enqueue(Numbered {

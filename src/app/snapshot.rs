@@ -30,7 +30,7 @@ pub(super) struct Rates {
 
 impl Rates {
     /// Looks at the counters; once a second the rates are renewed.
-    pub fn update(&mut self, view: &ControlView, operators: &[OpenOperator], now: Instant) {
+    pub(super) fn update(&mut self, view: &ControlView, operators: &[OpenOperator], now: Instant) {
         let lanes = view.lanes.iter().flatten();
         let Some(at) = self.at else {
             self.at = Some(now);
@@ -92,7 +92,7 @@ pub(super) struct Gather<'a> {
 
 impl Gather<'_> {
     /// The status at `now`.
-    pub fn snapshot(&self, now: Stamp) -> StatusSnapshot {
+    pub(super) fn snapshot(&self, now: Stamp) -> StatusSnapshot {
         StatusSnapshot {
             plan: self.plan.file.clone(),
             uptime_s: self.uptime.as_secs_f64(),

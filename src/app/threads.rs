@@ -156,10 +156,11 @@ pub(super) fn start(
             name: "input",
             away_after,
             set_up: Box::new(move || {
+                // On control's own core: it cannot preempt control there, and waking control needs no interrupt across cores.
                 let wanted = Wanted {
                     name: "input",
                     policy: Policy::Fifo(INPUT_PRIORITY),
-                    cpu: watchdog_core,
+                    cpu: core,
                 };
                 let _ = set_up_line.send(sched::apply(wanted));
                 rt_panic::stop_on_panic("input", SourceId::PROCESS, StopReason::InputThreadDied);
@@ -199,18 +200,18 @@ pub(super) fn start(
 
 impl Threads {
     /// Whether control still runs. If not, it panicked.
-    pub fn control_runs(&self) -> bool {
+    pub(super) fn control_runs(&self) -> bool {
         self.control.as_ref().is_some_and(|c| !c.is_finished())
     }
 
     /// Every lane has stopped following.
-    pub fn is_quiet(&self) -> bool {
+    pub(super) fn is_quiet(&self) -> bool {
         (0..crate::handoff::LANES_MAX)
             .all(|i| self.board.lane(i).is_none_or(|line| !line.follows()))
     }
 
     /// Ends the threads: input first, control next, the watchdog last. Gives false if control had panicked.
-    pub fn end(mut self) -> (bool, LatencyCollector) {
+    pub(super) fn end(mut self) -> (bool, LatencyCollector) {
         if let Some(mut input) = self.input_thread.take() {
             input.stop();
         }

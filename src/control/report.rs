@@ -16,6 +16,8 @@ pub enum Slowed {
     Leash,
     /// A joint would pass a limit or its speed.
     Joints,
+    /// Another arm's tool is too near.
+    Neighbour,
     /// The guard refused the command for another reason.
     Guard,
     /// The bus has no room for a whole command.
@@ -31,6 +33,7 @@ impl Slowed {
             Self::AtEdge => "at_edge",
             Self::Leash => "leash",
             Self::Joints => "joints",
+            Self::Neighbour => "neighbour",
             Self::Guard => "guard",
             Self::Bus => "bus",
         }

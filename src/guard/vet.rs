@@ -1,5 +1,7 @@
 //! [`Guard::vet`]: yes or no for a finished command.
 
+use nalgebra::Vector3;
+
 use super::vetted::Vetted;
 use super::workspace::Workspace;
 use crate::geometry::{ArmBase, Pose, Tcp, angle_between};
@@ -19,6 +21,15 @@ const FORESEEN_SHARE_OF_JOINT_SPEED: f64 = 0.7;
 
 /// Motion stays this far inside a joint's limits, rad: room for what braking does between the foreseen points.
 const JOINT_MARGIN_RAD: f64 = 0.02;
+
+/// What the tool must not run into, and what moves it.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a, const N: usize> {
+    /// The arm's geometry.
+    pub model: &'a dyn ArmModel<N>,
+    /// Balls to stay out of.
+    pub keep_outs: &'a [KeepOut],
+}
 
 /// Limits per command.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -61,10 +72,24 @@ pub enum Veto {
     FirstNotMeasured,
     /// There is nothing to compare with: no measured pose.
     NoBaseline,
+    /// The tool would come too near to another arm's tool.
+    TooNear,
 }
 
+/// A ball that the tool stays out of, in the arm base: another arm's tool, its braking distance and the least distance around it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KeepOut {
+    /// Centre, metres.
+    pub center: Vector3<f64>,
+    /// Radius, metres.
+    pub radius_m: f64,
+}
+
+/// Most balls: one per other lane.
+pub type KeepOuts = heapless::Vec<KeepOut, 4>;
+
 /// Names of the vetoes, in the order of their numbers.
-pub const VETO_NAMES: [&str; 10] = [
+pub const VETO_NAMES: [&str; 11] = [
     "not_finite",
     "workspace",
     "no_solution",
@@ -75,6 +100,7 @@ pub const VETO_NAMES: [&str; 10] = [
     "leash",
     "first_not_measured",
     "no_baseline",
+    "too_near",
 ];
 
 /// What a command is compared with: the last one sent.
@@ -163,8 +189,9 @@ impl Guard {
         dt_s: f64,
         last: &Baseline<N>,
         measured: Option<&Pose<ArmBase, Tcp>>,
-        model: &dyn ArmModel<N>,
+        surroundings: &Surroundings<'_, N>,
     ) -> Result<(), Veto> {
+        let Surroundings { model, keep_outs } = *surroundings;
         let allowed = self.workspace.violation_m(&last.tcp, model);
         let mut q_before = last.q;
         for pose in braking {
@@ -172,6 +199,7 @@ impl Guard {
                 return Err(Veto::Workspace);
             }
             self.check_leash(&pose, measured)?;
+            check_keep_outs(&pose, &last.tcp, keep_outs)?;
             let q = model
                 .inverse_near(&pose, &q_before)
                 .ok_or(Veto::NoSolution)?;
@@ -285,6 +313,19 @@ fn check_limits<const N: usize>(
             now > ROUNDING && now > beyond(then, limit) + ROUNDING
         });
     if worse { Err(Veto::JointLimit) } else { Ok(()) }
+}
+
+/// Inside a ball one may go away from its centre, never nearer.
+fn check_keep_outs(
+    pose: &Pose<ArmBase, Tcp>,
+    before: &Pose<ArmBase, Tcp>,
+    keep_outs: &[KeepOut],
+) -> Result<(), Veto> {
+    let too_near = keep_outs.iter().any(|ball| {
+        let distance = (pose.position() - ball.center).norm();
+        distance < ball.radius_m && distance < (before.position() - ball.center).norm()
+    });
+    if too_near { Err(Veto::TooNear) } else { Ok(()) }
 }
 
 fn same_pose(a: &Pose<ArmBase, Tcp>, b: &Pose<ArmBase, Tcp>) -> bool {

@@ -3,8 +3,10 @@
 //! Each cycle has two passes over all lanes, as in an analyse-then-act loop. [`Lane::assess`] looks and changes nothing but memory of
 //! what was seen; [`Lane::act`] moves the mode, makes the command. What the command becomes is told afterwards by [`Lane::sent`].
 
+use nalgebra::Vector3;
+
 use crate::geometry::{ArmBase, Pose, Tcp, angle_between};
-use crate::guard::{Guard, GuardLimits, Veto, Vetted};
+use crate::guard::{Guard, GuardLimits, KeepOut, Veto, Vetted};
 use crate::kinematics::ArmModel;
 use crate::retarget::{Anchor, GripperPickup};
 use crate::shaping::{JointShaper, Limits, ScalarShaper, ScalarState, Shaper, Tracker};
@@ -19,13 +21,15 @@ mod goal;
 
 use super::edges::{EdgeGate, EdgeNews};
 use super::group::GroupView;
-use super::motion::{Candidate, Context, Shapers, Stream};
+use super::motion::{Candidate, Context, Motion, Shapers, Stream};
 use super::params::{LaneParams, OnStop};
 use super::report::{LaneCounters, LaneReport, Slowed};
 use super::rest::RestDetector;
 
 /// Commands in a row that could not be sent before the stream counts as broken.
 const MISSED_MAX: u32 = 3;
+/// A tool on a joint-space way stops within this.
+const JOINT_WAY_BRAKING_M: f64 = 0.05;
 /// Joint-space ways have their own, generous cap on the tool's speed; the joints' limits are what holds.
 const JOINT_WAY_TOOL_SPEED: f64 = 2.0;
 const JOINT_WAY_TOOL_TURN: f64 = 12.0;
@@ -57,6 +61,8 @@ pub struct LaneInputs<'a, const N: usize> {
     pub arm: &'a ArmState<N>,
     /// The arm's geometry.
     pub model: &'a dyn ArmModel<N>,
+    /// Other arms' tools, to stay away from.
+    pub keep_outs: &'a [KeepOut],
     /// The stop latch.
     pub stop: Option<StopWhy>,
     /// The watchdog has taken over.
@@ -203,6 +209,23 @@ impl<const N: usize> Lane<N> {
     #[must_use]
     pub const fn params(&self) -> &LaneParams<N> {
         &self.params
+    }
+
+    /// Where the tool is commanded, and how far it would still go if it braked now; `None` while nothing is commanded.
+    #[must_use]
+    pub fn footprint(&self) -> Option<(Vector3<f64>, f64)> {
+        // What has been made and not sent yet counts as if it had been.
+        let made = self.candidate.as_ref().map(|c| &c.stream);
+        let stream = made.or(self.stream.as_ref())?;
+        let way = match &stream.motion {
+            Motion::Tcp(state) => (self.shapers.follow.stopping_point(state).position()
+                - state.pose.position())
+            .norm(),
+            // A joint way is slow; what it may still do is bounded generously.
+            Motion::Joint(state) if state.is_at_rest() => 0.0,
+            Motion::Joint(_) => JOINT_WAY_BRAKING_M,
+        };
+        Some((stream.baseline.tcp.position(), way))
     }
 
     /// The state as of the last `act`.
@@ -463,6 +486,7 @@ impl<const N: usize> Lane<N> {
             guard_joints: &self.guard_joints,
             model: inputs.model,
             measured: inputs.arm.tcp.value(),
+            keep_outs: inputs.keep_outs,
             arm_space: self.params.arm_space,
             home_in_joints: self.params.home_in_joints,
             stiffness: self.stiffness(inputs.now),
