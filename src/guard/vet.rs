@@ -16,6 +16,8 @@ const FIRST_MAX_M: f64 = 0.002;
 const FIRST_MAX_RAD: f64 = 0.01;
 /// Motion may use this share of a joint's speed; the rest is for the braking that may follow it.
 const MOTION_SHARE_OF_JOINT_SPEED: f64 = 0.6;
+/// Braking is foreseen to within this, metres: its turning is known to second order only.
+const FORESEEN_MARGIN_M: f64 = 0.0005;
 /// Braking is foreseen at a few points; what lies between them may be a little faster.
 const FORESEEN_SHARE_OF_JOINT_SPEED: f64 = 0.7;
 
@@ -192,10 +194,13 @@ impl Guard {
         surroundings: &Surroundings<'_, N>,
     ) -> Result<(), Veto> {
         let Surroundings { model, keep_outs } = *surroundings;
-        let allowed = self.workspace.violation_m(&last.tcp, model);
+        let allowed = self
+            .workspace
+            .outside_by_m(&last.tcp, model)
+            .max(-FORESEEN_MARGIN_M);
         let mut q_before = last.q;
         for pose in braking {
-            if self.workspace.violation_m(&pose, model) > allowed {
+            if self.workspace.outside_by_m(&pose, model) > allowed {
                 return Err(Veto::Workspace);
             }
             self.check_leash(&pose, measured)?;
