@@ -16,8 +16,10 @@ use crate::units::Opening;
 use super::params::ArmSpace;
 use super::report::Slowed;
 
-/// Braking is looked at in this many steps before a moving command is accepted.
-const FORESEEN_POINTS: f64 = 6.0;
+/// Braking is looked at every so many command periods before a moving command is accepted ...
+const FORESEEN_EVERY: f64 = 2.0;
+/// ... at so many points at most; a longer way is looked at more coarsely.
+const FORESEEN_POINTS_MAX: f64 = 16.0;
 
 /// Shaped state, in the space it is shaped in.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -215,9 +217,11 @@ impl<const N: usize> Shapers<N> {
         match &next {
             Motion::Tcp(state) => {
                 let braking = self.follow.braking(state);
-                let dt_s = (braking.duration_s() / FORESEEN_POINTS).max(self.follow.period_s());
-                let points =
-                    (0..=FORESEEN_POINTS as u32).map(|i| braking.pose_at(dt_s * f64::from(i)));
+                let duration_s = braking.duration_s();
+                let fine_s = FORESEEN_EVERY * self.follow.period_s();
+                let dt_s = fine_s.max(duration_s / FORESEEN_POINTS_MAX);
+                let last_point = (duration_s / dt_s).ceil() as u32;
+                let points = (0..=last_point).map(|i| braking.pose_at(dt_s * f64::from(i)));
                 guard.foresee(points, dt_s, last, measured, &around)?;
             }
             Motion::Joint(state) => {
