@@ -15,6 +15,7 @@ pub mod kinematics;
 pub mod operator;
 pub mod retarget;
 pub mod rt;
+pub mod selftest;
 pub mod shaping;
 pub mod signal;
 pub mod supervisor;

@@ -12,6 +12,7 @@ mod frame_check;
 mod home;
 mod latency;
 mod run;
+mod selftest;
 mod status;
 mod track;
 
@@ -58,6 +59,7 @@ enum Command {
     Can(can::CanCommand),
     #[command(subcommand)]
     Bench(bench::BenchCommand),
+    Selftest(selftest::SelftestArgs),
 }
 
 /// How a command ended that did not fail.
@@ -106,6 +108,7 @@ pub fn main() -> ExitCode {
         Command::Decode(args) => args.run(),
         Command::Can(command) => command.run(),
         Command::Bench(command) => command.run(),
+        Command::Selftest(args) => args.run(),
     };
     match outcome {
         Ok(Outcome::Good) => ExitCode::SUCCESS,
