@@ -21,13 +21,15 @@ mod goal;
 
 use super::edges::{EdgeGate, EdgeNews};
 use super::group::GroupView;
-use super::motion::{Candidate, Context, Motion, Shapers, Stream};
+use super::motion::{Candidate, Context, Motion, Shapers, Stream, frozen};
 use super::params::{LaneParams, OnStop};
 use super::report::{LaneCounters, LaneReport, Slowed};
 use super::rest::RestDetector;
 
-/// Commands in a row that could not be sent before the stream counts as broken.
-const MISSED_MAX: u32 = 3;
+/// A gap in the commands: after this long the arm counts as come to rest on the last target, and motion goes on from rest.
+const STALLED_AFTER_S: f64 = 0.012;
+/// After this long the stream is broken and the lane disengages.
+const BROKEN_AFTER_S: f64 = 0.1;
 /// A tool on a joint-space way stops within this.
 const JOINT_WAY_BRAKING_M: f64 = 0.05;
 /// Joint-space ways have their own, generous cap on the tool's speed; the joints' limits are what holds.
@@ -294,12 +296,24 @@ impl<const N: usize> Lane<N> {
             self.missed += 1;
             self.counters.not_sent += 1;
             self.slowed = Slowed::Bus;
-            let sent_before = self.stream.as_ref().is_some_and(|s| s.baseline.sent);
-            if self.missed >= MISSED_MAX && sent_before {
-                // The arm has come to rest on the last target by itself; the stream begins anew from where it is measured.
-                self.stream = None;
-                self.stream_broke = true;
-            }
+            self.note_gap();
+        }
+    }
+
+    /// What a gap in the commands means. A hiccup of the bus is waited out; in a longer one the arm comes to rest on its last target, so
+    /// motion goes on from rest; after a still longer one nothing is known of the arm's way and the stream begins anew where it is
+    /// measured.
+    fn note_gap(&mut self) {
+        let gap_s = f64::from(self.missed) * self.params.command_period_s;
+        let Some(stream) = self.stream.as_mut().filter(|s| s.baseline.sent) else {
+            return;
+        };
+        if gap_s > BROKEN_AFTER_S {
+            self.stream = None;
+            self.stream_broke = true;
+        } else if gap_s > STALLED_AFTER_S && !stream.motion.is_at_rest() {
+            self.counters.stalls += 1;
+            stream.motion = frozen(stream);
         }
     }
 
