@@ -30,6 +30,8 @@ const SLOW_STEPS: u64 = 25;
 const SINK_RAD_S: f64 = 0.1;
 /// Fall without power, rad/s² [guess].
 const FALL_RAD_S2: f64 = 8.0;
+/// What a drifting joint does, rad/s.
+const DRIFT_RAD_S: f64 = 0.15;
 /// Gripper speed, m/s [guess].
 const GRIPPER_M_S: f64 = 0.1;
 /// After a reset the arm needs so many enable orders.
@@ -57,6 +59,8 @@ pub struct EmulatorFaults {
     pub collision: Option<Joint>,
     /// Feedback keeps flowing with the same numbers.
     pub frozen: bool,
+    /// Joint 1 turns slowly, whatever is ordered.
+    pub drifting: bool,
     /// Enable orders have no effect.
     pub enable_refused: bool,
     /// This joint loses its power.
@@ -91,6 +95,7 @@ pub const FAULT_NAMES: &[&str] = &[
     "under_voltage",
     "collision",
     "frozen",
+    "drifting",
     "enable_refused",
     "joint_disabled",
     "mode_refused",
@@ -121,6 +126,7 @@ impl EmulatorFaults {
             "under_voltage" => self.under_voltage = joint,
             "collision" => self.collision = joint,
             "frozen" => self.frozen = on,
+            "drifting" => self.drifting = on,
             "enable_refused" => self.enable_refused = on,
             "joint_disabled" => self.joint_disabled = joint,
             "mode_refused" => self.mode_refused = on,
@@ -433,6 +439,7 @@ impl EmulatedPiper {
         }
         let speed = JOINT_SPEED_MAX_RAD_S * f64::from(self.speed_percent) / 100.0;
         let change = JOINT_ACCELERATION_RAD_S2 * STEP_S;
+        let [first, ..] = self.q;
         for ((q, dq), goal) in self.q.iter_mut().zip(self.dq.iter_mut()).zip(self.q_goal) {
             let error = goal - *q;
             if error.abs() < 1e-6 && dq.abs() <= change {
@@ -447,6 +454,10 @@ impl EmulatedPiper {
             let wanted = brake.copysign(error);
             *dq += (wanted - *dq).clamp(-change, change);
             *q += *dq * STEP_S;
+        }
+        if self.faults.drifting {
+            self.q[0] = first + DRIFT_RAD_S * STEP_S;
+            self.dq[0] = DRIFT_RAD_S;
         }
     }
 

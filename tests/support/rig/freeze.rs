@@ -13,7 +13,10 @@ pub struct Frozen {
 pub fn freeze(pid: u32, name: &str) -> Option<Frozen> {
     let tid = thread_named(pid, name);
     if !trace(libc::PTRACE_SEIZE, tid) {
-        println!("tracing is forbidden here: {}", std::io::Error::last_os_error());
+        println!(
+            "tracing is forbidden here: {}",
+            std::io::Error::last_os_error()
+        );
         return None;
     }
     let frozen = Frozen {

@@ -82,8 +82,7 @@ pub fn packet(
     // OpenXR: x right, y up, z back.
     let turn = |v: Vector3<f64>| [(-v.y) as f32, v.z as f32, (-v.x) as f32];
     let [x, y, z] = turn(rotation.imag());
-    let flags =
-        if tracked { Flags::TRACKED } else { 0 } | if stop { Flags::STOP } else { 0 };
+    let flags = if tracked { Flags::TRACKED } else { 0 } | if stop { Flags::STOP } else { 0 };
     Packet {
         sender_time_s: 0.0,
         position_m: turn(position),
