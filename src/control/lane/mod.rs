@@ -103,7 +103,7 @@ struct Findings {
 #[derive(Debug, Clone, Copy, Default)]
 struct StopProgress {
     since: Option<Stamp>,
-    arm_stop_wanted: bool,
+    escalates: bool,
     arm_stop_sent: bool,
 }
 
@@ -321,7 +321,6 @@ impl<const N: usize> Lane<N> {
     pub fn arm_stop_sent(&mut self) {
         if !self.stop.arm_stop_sent {
             self.stop.arm_stop_sent = true;
-            self.stop.arm_stop_wanted = false;
             self.stream = None;
             self.candidate = None;
         }
@@ -398,12 +397,6 @@ impl<const N: usize> Lane<N> {
                     self.leader_anchor = None;
                 }
             }
-            Mode::Stopped { .. } => {
-                self.stop = StopProgress {
-                    since: Some(inputs.now),
-                    ..StopProgress::default()
-                }
-            }
             Mode::Starting => {
                 self.stop = StopProgress::default();
                 self.pickup.release();
@@ -413,7 +406,7 @@ impl<const N: usize> Lane<N> {
                 self.leader_anchor = None;
                 self.pickup.release();
             }
-            Mode::Holding { .. } | Mode::Approaching { .. } => {}
+            Mode::Stopped { .. } | Mode::Holding { .. } | Mode::Approaching { .. } => {}
         }
     }
 
@@ -456,26 +449,31 @@ impl<const N: usize> Lane<N> {
         }
     }
 
-    /// Watches over the stop: `on_stop`, and the escalation when the arm does not come to rest.
+    /// Watches over the stop: `on_stop`, and the escalation when the arm does not come to rest, or nothing is heard of it any more. Judged by
+    /// the latch and not by the mode: a fault (lost feedback is one) shows before a stop.
     fn stop_progress(&mut self, inputs: &LaneInputs<'_, N>, f: &Findings) -> bool {
-        let (Mode::Stopped { .. }, Some(since)) = (self.mode, self.stop.since) else {
+        if inputs.stop.is_none() {
+            self.stop.since = None;
             return false;
-        };
-        if self.stop.arm_stop_sent {
+        }
+        let since = *self.stop.since.get_or_insert(inputs.now);
+        let starting = matches!(inputs.arm.phase, ArmPhase::Starting(_));
+        if self.stop.arm_stop_sent || inputs.taken_over || starting {
             return false;
         }
         if self.params.on_stop == OnStop::ArmStop {
-            self.stop.arm_stop_wanted = true;
-        } else if !self.stop.arm_stop_wanted && inputs.arm.phase == ArmPhase::Up {
-            let late = inputs.now.age_of(since) > self.params.stop_within;
-            let moving = late && self.rest.at_rest(inputs.now) == Some(false);
-            let blind = matches!(f.feedback, Freshness::Hard | Freshness::Never);
-            if moving || blind {
-                self.stop.arm_stop_wanted = true;
-                self.counters.escalations += 1;
-            }
+            return true;
         }
-        self.stop.arm_stop_wanted
+        let late = inputs.now.age_of(since) > self.params.stop_within;
+        let moving = late
+            && inputs.arm.phase == ArmPhase::Up
+            && self.rest.at_rest(inputs.now) == Some(false);
+        // An arm that never spoke is not stopped; a bus that is back brings feedback, and then there is nothing to escalate for.
+        let blind = f.feedback == Freshness::Hard;
+        let escalate = moving || blind;
+        self.counters.escalations += u64::from(escalate && !self.stop.escalates);
+        self.stop.escalates = escalate;
+        escalate
     }
 
     fn command(
