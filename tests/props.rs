@@ -165,6 +165,16 @@ impl Checker {
         self.q = Some(q);
     }
 
+    /// The commands paused: the arm came to rest on the last one, and motion goes on from there.
+    fn rest(&mut self) {
+        let last = self.sent.last().copied();
+        self.sent = last
+            .into_iter()
+            .cycle()
+            .take(if last.is_some() { 3 } else { 0 })
+            .collect();
+    }
+
     fn restart(&mut self) {
         *self = Self::default();
     }
@@ -252,7 +262,11 @@ fn run(acts: &[(Act, u16)]) {
             );
             let refused = matches!(act, Act::Busy);
             lane.sent(output.command.is_some() && !refused);
-            let new_stream = lane.report().counters.seated != before.counters.seated;
+            let counters = lane.report().counters;
+            let new_stream = counters.seated != before.counters.seated;
+            if counters.stalls != before.counters.stalls {
+                checker.rest();
+            }
             if let Some(command) = output.command {
                 let command = *command.get();
                 let Target::Tcp(tcp) = command.target else {

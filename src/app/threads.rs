@@ -27,7 +27,7 @@ use crate::watchdog::{Judge, Watchdog, WatchdogEvent};
 use super::build::Opened;
 
 /// SCHED_FIFO priority of the threads that carry stop bits.
-const INPUT_PRIORITY: u8 = 75;
+pub(super) const INPUT_PRIORITY: u8 = 75;
 /// SCHED_FIFO priority of the watchdog.
 pub(super) const WATCHDOG_PRIORITY: u8 = 90;
 /// Events that fit between two looks of the service thread.
@@ -274,7 +274,7 @@ fn spawn_control(
 
 /// The core of the plan, or the last one we may use: the first ones serve interrupts on most machines. A machine with one core has no
 /// choice, and pinning to it means nothing.
-fn control_core(plan: &Plan) -> Option<usize> {
+pub(super) fn control_core(plan: &Plan) -> Option<usize> {
     let allowed = sched::affinity();
     if let Some(core) = plan.control.core {
         return Some(core as usize);
@@ -287,11 +287,12 @@ fn control_core(plan: &Plan) -> Option<usize> {
 }
 
 /// Another core than control's, where there is one.
-fn other_core(core: Option<usize>) -> Option<usize> {
+pub(super) fn other_core(core: Option<usize>) -> Option<usize> {
     sched::affinity().into_iter().find(|c| Some(*c) != core)
 }
 
-fn queue<T: 'static>() -> (
+/// A queue between two threads.
+pub(super) fn queue<T: 'static>() -> (
     heapless::spsc::Producer<'static, Numbered<T>>,
     heapless::spsc::Consumer<'static, Numbered<T>>,
 ) {

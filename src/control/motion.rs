@@ -17,9 +17,9 @@ use super::params::ArmSpace;
 use super::report::Slowed;
 
 /// Braking is looked at every so many command periods before a moving command is accepted ...
-const FORESEEN_EVERY: f64 = 2.0;
+const FORESEEN_EVERY: f64 = 1.0;
 /// ... at so many points at most; a longer way is looked at more coarsely.
-const FORESEEN_POINTS_MAX: f64 = 16.0;
+const FORESEEN_POINTS_MAX: f64 = 24.0;
 
 /// Shaped state, in the space it is shaped in.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -351,7 +351,7 @@ fn settle<const N: usize>(stream: &Stream<N>, goal: &Goal<N>, ctx: &Context<'_, 
 }
 
 /// At rest where the last sent command stands.
-fn frozen<const N: usize>(stream: &Stream<N>) -> Motion<N> {
+pub(super) fn frozen<const N: usize>(stream: &Stream<N>) -> Motion<N> {
     match &stream.motion {
         Motion::Tcp(_) => Motion::Tcp(State::at_rest(stream.baseline.tcp)),
         Motion::Joint(_) => Motion::Joint(JointState::at_rest(stream.baseline.q)),

@@ -47,6 +47,8 @@ pub struct LaneCounters {
     pub sent: u64,
     /// Commands due and not sent: no room, or the arm not ready.
     pub not_sent: u64,
+    /// Gaps in the commands after which motion went on from rest.
+    pub stalls: u64,
     /// Refused by the guard, by veto.
     pub vetoes: [u64; VETO_NAMES.len()],
     /// A braking command was refused as well and the last one repeated.

@@ -38,11 +38,11 @@ impl RestDetector {
         }
     }
 
-    /// At rest for long enough, by feedback that is itself recent. `None`: no feedback.
+    /// At rest for long enough. `None`: there is no recent feedback, which says neither.
     pub(super) fn at_rest(&self, now: Stamp) -> Option<bool> {
         let (_, since) = self.place?;
         let newest = self.newest?;
-        Some(newest.age_of(since) >= REST_FOR && now.age_of(newest) <= REST_FOR)
+        (now.age_of(newest) <= REST_FOR).then(|| newest.age_of(since) >= REST_FOR)
     }
 }
 
@@ -58,7 +58,7 @@ mod tests {
         )
     }
 
-    /// Guards: a slow drift is motion, noise is not, and silence is never rest.
+    /// Guards: a slow drift is motion, noise is not, and silence is neither.
     #[test]
     fn rest_needs_recent_still_feedback() {
         let mut rest = RestDetector::default();
@@ -67,7 +67,7 @@ mod tests {
             rest.feed(&at(0.0005 * f64::from(u8::try_from(i % 2).unwrap()), 5 * i));
         }
         assert_eq!(rest.at_rest(Stamp::from_ms(200)), Some(true));
-        assert_eq!(rest.at_rest(Stamp::from_ms(600)), Some(false), "silent");
+        assert_eq!(rest.at_rest(Stamp::from_ms(600)), None, "silent");
         for i in 0..40u32 {
             rest.feed(&at(
                 0.02 * 0.005 * f64::from(i) * 1.0 + 0.01,

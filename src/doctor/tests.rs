@@ -26,6 +26,9 @@ const RIGHT: &str = "sys/devices/pci0000:00/0000:00:14.0/usb1/1-3";
 const ETHERNET: &str = "sys/devices/pci0000:00/0000:00:1f.6";
 const WIFI: &str = "sys/devices/pci0000:00/0000:00:14.3";
 
+/// Something done to a link as `ip` tells it.
+type Change = fn(&mut Value);
+
 struct Laptop {
     dir: TempDir,
     commands: BTreeMap<String, String>,
@@ -549,7 +552,7 @@ fn irqbalance_may_run_if_told_off() {
 /// Guards: each way in which a bus cannot carry commands is a failed must, with a command that mends it.
 #[test]
 fn a_bus_that_cannot_carry_commands_fails() {
-    let cases: &[(&str, fn(&mut Value))] = &[
+    let cases: &[(&str, Change)] = &[
         ("down", |l| l["flags"] = json!(["NOARP"])),
         ("BUS-OFF", |l| {
             l["linkinfo"]["info_data"]["state"] = json!("BUS-OFF")
@@ -589,7 +592,7 @@ fn a_bus_that_cannot_carry_commands_fails() {
 /// Guards: what makes a bus fragile is told, and does not stop the run.
 #[test]
 fn a_fragile_bus_is_told() {
-    let cases: &[(&str, fn(&mut Value))] = &[
+    let cases: &[(&str, Change)] = &[
         ("can_recovery", |l| {
             l["linkinfo"]["info_data"]["restart_ms"] = json!(0)
         }),

@@ -34,6 +34,7 @@
 
 pub mod adapters;
 mod address;
+pub mod bare;
 mod bus_error;
 mod bytes;
 mod exclusive;

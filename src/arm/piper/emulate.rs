@@ -30,6 +30,8 @@ pub(super) const SLOW_STEPS: u64 = 25;
 const SINK_RAD_S: f64 = 0.1;
 /// Fall without power, rad/s² [guess].
 const FALL_RAD_S2: f64 = 8.0;
+/// What a drifting joint does, rad/s.
+const DRIFT_RAD_S: f64 = 0.15;
 /// Gripper speed, m/s [guess].
 const GRIPPER_M_S: f64 = 0.1;
 /// After a reset the arm needs so many enable orders.
@@ -332,6 +334,7 @@ impl EmulatedPiper {
         }
         let speed = JOINT_SPEED_MAX_RAD_S * f64::from(self.speed_percent) / 100.0;
         let change = JOINT_ACCELERATION_RAD_S2 * STEP_S;
+        let [first, ..] = self.q;
         for ((q, dq), goal) in self.q.iter_mut().zip(self.dq.iter_mut()).zip(self.q_goal) {
             let error = goal - *q;
             if error.abs() < 1e-6 && dq.abs() <= change {
@@ -346,6 +349,10 @@ impl EmulatedPiper {
             let wanted = brake.copysign(error);
             *dq += (wanted - *dq).clamp(-change, change);
             *q += *dq * STEP_S;
+        }
+        if self.faults.drifting {
+            self.q[0] = first + DRIFT_RAD_S * STEP_S;
+            self.dq[0] = DRIFT_RAD_S;
         }
     }
 

@@ -22,6 +22,8 @@ pub struct EmulatorFaults {
     pub collision: Option<Joint>,
     /// Feedback keeps flowing with the same numbers.
     pub frozen: bool,
+    /// Joint 1 turns slowly, whatever is ordered.
+    pub drifting: bool,
     /// Enable orders have no effect.
     pub enable_refused: bool,
     /// This joint loses its power.
@@ -56,6 +58,7 @@ pub const FAULT_NAMES: &[&str] = &[
     "under_voltage",
     "collision",
     "frozen",
+    "drifting",
     "enable_refused",
     "joint_disabled",
     "mode_refused",
@@ -86,6 +89,7 @@ impl EmulatorFaults {
             "under_voltage" => self.under_voltage = joint,
             "collision" => self.collision = joint,
             "frozen" => self.frozen = on,
+            "drifting" => self.drifting = on,
             "enable_refused" => self.enable_refused = on,
             "joint_disabled" => self.joint_disabled = joint,
             "mode_refused" => self.mode_refused = on,

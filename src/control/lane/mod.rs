@@ -21,13 +21,15 @@ mod goal;
 
 use super::edges::{EdgeGate, EdgeNews};
 use super::group::GroupView;
-use super::motion::{Candidate, Context, Motion, Shapers, Stream};
+use super::motion::{Candidate, Context, Motion, Shapers, Stream, frozen};
 use super::params::{LaneParams, OnStop};
 use super::report::{LaneCounters, LaneReport, Slowed};
 use super::rest::RestDetector;
 
-/// Commands in a row that could not be sent before the stream counts as broken.
-const MISSED_MAX: u32 = 3;
+/// A gap in the commands: after this long the arm counts as come to rest on the last target, and motion goes on from rest.
+const STALLED_AFTER_S: f64 = 0.012;
+/// After this long the stream is broken and the lane disengages.
+const BROKEN_AFTER_S: f64 = 0.1;
 /// A tool on a joint-space way stops within this.
 const JOINT_WAY_BRAKING_M: f64 = 0.05;
 /// Joint-space ways have their own, generous cap on the tool's speed; the joints' limits are what holds.
@@ -101,7 +103,7 @@ struct Findings {
 #[derive(Debug, Clone, Copy, Default)]
 struct StopProgress {
     since: Option<Stamp>,
-    arm_stop_wanted: bool,
+    escalates: bool,
     arm_stop_sent: bool,
 }
 
@@ -294,12 +296,24 @@ impl<const N: usize> Lane<N> {
             self.missed += 1;
             self.counters.not_sent += 1;
             self.slowed = Slowed::Bus;
-            let sent_before = self.stream.as_ref().is_some_and(|s| s.baseline.sent);
-            if self.missed >= MISSED_MAX && sent_before {
-                // The arm has come to rest on the last target by itself; the stream begins anew from where it is measured.
-                self.stream = None;
-                self.stream_broke = true;
-            }
+            self.note_gap();
+        }
+    }
+
+    /// What a gap in the commands means. A hiccup of the bus is waited out; in a longer one the arm comes to rest on its last target, so
+    /// motion goes on from rest; after a still longer one nothing is known of the arm's way and the stream begins anew where it is
+    /// measured.
+    fn note_gap(&mut self) {
+        let gap_s = f64::from(self.missed) * self.params.command_period_s;
+        let Some(stream) = self.stream.as_mut().filter(|s| s.baseline.sent) else {
+            return;
+        };
+        if gap_s > BROKEN_AFTER_S {
+            self.stream = None;
+            self.stream_broke = true;
+        } else if gap_s > STALLED_AFTER_S && !stream.motion.is_at_rest() {
+            self.counters.stalls += 1;
+            stream.motion = frozen(stream);
         }
     }
 
@@ -307,7 +321,6 @@ impl<const N: usize> Lane<N> {
     pub fn arm_stop_sent(&mut self) {
         if !self.stop.arm_stop_sent {
             self.stop.arm_stop_sent = true;
-            self.stop.arm_stop_wanted = false;
             self.stream = None;
             self.candidate = None;
         }
@@ -384,12 +397,6 @@ impl<const N: usize> Lane<N> {
                     self.leader_anchor = None;
                 }
             }
-            Mode::Stopped { .. } => {
-                self.stop = StopProgress {
-                    since: Some(inputs.now),
-                    ..StopProgress::default()
-                }
-            }
             Mode::Starting => {
                 self.stop = StopProgress::default();
                 self.pickup.release();
@@ -399,7 +406,7 @@ impl<const N: usize> Lane<N> {
                 self.leader_anchor = None;
                 self.pickup.release();
             }
-            Mode::Holding { .. } | Mode::Approaching { .. } => {}
+            Mode::Stopped { .. } | Mode::Holding { .. } | Mode::Approaching { .. } => {}
         }
     }
 
@@ -442,26 +449,31 @@ impl<const N: usize> Lane<N> {
         }
     }
 
-    /// Watches over the stop: `on_stop`, and the escalation when the arm does not come to rest.
+    /// Watches over the stop: `on_stop`, and the escalation when the arm does not come to rest, or nothing is heard of it any more. Judged by
+    /// the latch and not by the mode: a fault (lost feedback is one) shows before a stop.
     fn stop_progress(&mut self, inputs: &LaneInputs<'_, N>, f: &Findings) -> bool {
-        let (Mode::Stopped { .. }, Some(since)) = (self.mode, self.stop.since) else {
+        if inputs.stop.is_none() {
+            self.stop.since = None;
             return false;
-        };
-        if self.stop.arm_stop_sent {
+        }
+        let since = *self.stop.since.get_or_insert(inputs.now);
+        let starting = matches!(inputs.arm.phase, ArmPhase::Starting(_));
+        if self.stop.arm_stop_sent || inputs.taken_over || starting {
             return false;
         }
         if self.params.on_stop == OnStop::ArmStop {
-            self.stop.arm_stop_wanted = true;
-        } else if !self.stop.arm_stop_wanted && inputs.arm.phase == ArmPhase::Up {
-            let late = inputs.now.age_of(since) > self.params.stop_within;
-            let moving = late && self.rest.at_rest(inputs.now) == Some(false);
-            let blind = matches!(f.feedback, Freshness::Hard | Freshness::Never);
-            if moving || blind {
-                self.stop.arm_stop_wanted = true;
-                self.counters.escalations += 1;
-            }
+            return true;
         }
-        self.stop.arm_stop_wanted
+        let late = inputs.now.age_of(since) > self.params.stop_within;
+        let moving = late
+            && inputs.arm.phase == ArmPhase::Up
+            && self.rest.at_rest(inputs.now) == Some(false);
+        // An arm that never spoke is not stopped; a bus that is back brings feedback, and then there is nothing to escalate for.
+        let blind = f.feedback == Freshness::Hard;
+        let escalate = moving || blind;
+        self.counters.escalations += u64::from(escalate && !self.stop.escalates);
+        self.stop.escalates = escalate;
+        escalate
     }
 
     fn command(
