@@ -188,6 +188,7 @@ impl Gather<'_> {
             vetoes: counts(&VETO_NAMES, &report.counters.vetoes),
             engaged: report.counters.engaged,
             edges_ignored: report.counters.edges_ignored,
+            brake_vetoes: report.counters.brake_vetoes,
         })
     }
 
@@ -205,8 +206,10 @@ impl Gather<'_> {
             listen: open.listen.to_string(),
             sender: open.stats.owner.load().map(|a| a.to_string()),
             packets_per_s: self.rates.packets.get(index).map_or(0.0, |(_, rate)| *rate),
+            packets: stats.packets,
             accepted: stats.accepted,
             drops: drops(open, &stats),
+            kernel_drops: stats.kernel_drops,
             age_ms: open.last_usable.load().map(|s| now.age_of(s).as_ms()),
             frame: plan.device.frame(),
             frame_verified: open.frame_verified,
@@ -244,6 +247,8 @@ impl Gather<'_> {
                 joints_age_ms: view.joints_age.map(crate::time::Span::as_ms),
                 frames_in_per_s: rx,
                 frames_out_per_s: tx,
+                frames_in: view.arm.frames_in,
+                frames_out: view.arm.frames_out,
                 in_flight: view.arm.in_flight,
                 bus_errors: view.arm.bus_errors,
                 busy: view.arm.busy,

@@ -145,6 +145,9 @@ impl<const N: usize> Shapers<N> {
                 Some(next) => match self.accept(stream, next, gripper, ctx) {
                     Ok(candidate) => {
                         made.candidate = Some(candidate);
+                        if matches!(goal, Goal::Edge(_)) {
+                            made.slowed = Slowed::AtEdge;
+                        }
                         return made;
                     }
                     Err(veto) => {

@@ -115,6 +115,46 @@ impl Status {
         self.number("/sources/0/accepted")
     }
 
+    /// Datagrams read.
+    #[must_use]
+    pub fn packets(&self) -> u64 {
+        self.number("/sources/0/packets")
+    }
+
+    /// Datagrams that the kernel threw away.
+    #[must_use]
+    pub fn kernel_drops(&self) -> u64 {
+        self.number("/sources/0/kernel_drops")
+    }
+
+    /// Braking commands that were refused.
+    #[must_use]
+    pub fn brake_vetoes(&self) -> u64 {
+        self.number("/lanes/0/brake_vetoes")
+    }
+
+    /// Frames sent to the arm.
+    #[must_use]
+    pub fn frames_out(&self) -> u64 {
+        self.number("/arms/0/frames_out")
+    }
+
+    /// Commands that the guard refused, by veto.
+    #[must_use]
+    pub fn vetoes_text(&self) -> String {
+        let list = self.0.pointer("/lanes/0/vetoes").and_then(Value::as_array);
+        let texts: Vec<_> = list
+            .into_iter()
+            .flatten()
+            .map(|c| format!("{} {}", c["name"].as_str().unwrap_or("?"), c["count"]))
+            .collect();
+        if texts.is_empty() {
+            "none".to_owned()
+        } else {
+            texts.join(", ")
+        }
+    }
+
     /// Commands that the guard refused, all vetoes.
     #[must_use]
     pub fn vetoes(&self) -> u64 {

@@ -89,6 +89,11 @@ struct Group {
     parts: u32,
 }
 
+/// Whether only arms send this. Answers are left out: the firmware's shares its identifier with the query.
+fn is_feedback(id: u32) -> bool {
+    matches!(id, 0x251..=0x256 | 0x261..=0x266 | 0x2A1..=0x2AC)
+}
+
 /// Reads along.
 #[derive(Debug)]
 pub struct Tap {
@@ -110,7 +115,7 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// A tap on a bus where `arm` is the member that is the arm; further arms are known by their status frames.
+    /// A tap on a bus where `arm` is the member that is the arm; others are known by their feedback.
     #[must_use]
     pub fn new(bounds: Bounds, allowed: Allowed, arm: u32) -> Self {
         Self {
@@ -132,7 +137,7 @@ impl Tap {
 
     /// Takes the next frame.
     pub fn take(&mut self, frame: &OnBus) {
-        if frame.frame.id == id::STATUS {
+        if is_feedback(frame.frame.id) {
             self.arms.insert(frame.from);
         }
         // Member 0 is the hub itself: a node that the fault plays.
@@ -225,9 +230,13 @@ impl Tap {
         let turn = angle_between(before.pose.rotation(), next.pose.rotation());
         let within = way.norm() <= b.lin_vel_max * b.period_s + LIN_ROUNDING
             && turn <= b.ang_vel_max * b.period_s + ANG_ROUNDING;
+        let gap = next.at.age_of(before.at);
+        let interrupted = gap > Span::from_s(BREAK_PERIODS * b.period_s);
+        if interrupted {
+            // Whether the speed from before goes on is no question when nothing was sent in between.
+            self.step = None;
+        }
         if !within {
-            let gap = next.at.age_of(before.at);
-            let interrupted = gap > Span::from_s(BREAK_PERIODS * b.period_s);
             if !(interrupted && self.is_seated(next)) {
                 self.complain(
                     next.at,

@@ -137,6 +137,8 @@ pub struct LaneStatus {
     pub engaged: u64,
     /// Engage acts that came before everything had cleared.
     pub edges_ignored: u64,
+    /// Braking commands that the guard refused as well; the last one was repeated.
+    pub brake_vetoes: u64,
 }
 
 /// A counter with its name.
@@ -175,10 +177,14 @@ pub struct SourceStatus {
     pub sender: Option<String>,
     /// Packets per second over the last second, refused ones included.
     pub packets_per_s: f64,
+    /// Datagrams read: accepted and refused ones.
+    pub packets: u64,
     /// Packets accepted.
     pub accepted: u64,
     /// Packets refused, by reason; reasons that never happened are left out.
     pub drops: Vec<Count>,
+    /// Datagrams that the kernel threw away because the socket was full; not among `packets`.
+    pub kernel_drops: u64,
     /// Age of the last usable sample, milliseconds.
     pub age_ms: Option<f64>,
     /// The axes of its packets; `None`: not in doubt for this device.
@@ -212,6 +218,10 @@ pub struct ArmStatus {
     pub frames_in_per_s: f64,
     /// Frames sent per second over the last second.
     pub frames_out_per_s: f64,
+    /// Frames received since the start.
+    pub frames_in: u64,
+    /// Frames sent since the start.
+    pub frames_out: u64,
     /// Frames handed over and not confirmed yet.
     pub in_flight: u64,
     /// Bus error frames.

@@ -67,7 +67,7 @@ pub(super) const FAULTS: &[Fault] = &[
         what: "the pose repeats bit for bit",
         expected: "hold, then on by itself",
         setup: || Setup {
-            disengage_ms: 10_000,
+            disengage_ms: 2_000,
             ..Setup::default()
         },
         play: frozen_stream,

@@ -77,11 +77,15 @@ fn paused(stand: &mut Stand) -> Result<String, String> {
     pause(1000);
     let back = clock::now();
     stand.daemon()?.signal("CONT").map_err(text)?;
-    let status = stand.wait("to be disengaged", |s| {
+    let status = stand.wait("being disengaged", |s| {
         matches!(s.mode(), "ready" | "stopped" | "fault")
     })?;
     pause(300);
     stand.still_since(back + BRAKING)?;
+    // The arm's feedback of that second may have overflowed its socket; then it counts as lost.
+    if status.mode() != "ready" {
+        stand.reset()?;
+    }
     stand.inert_then_follow()?;
     Ok(format!("{}; inert until engaged", status.mode_text()))
 }

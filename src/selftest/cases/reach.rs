@@ -53,7 +53,10 @@ fn workspace_edge(stand: &mut Stand) -> Result<String, String> {
         most * 1e3,
         status.slowed()
     );
-    if most > 0.120_01 || most < 0.11 || status.mode() != "active" || status.slowed() != "at_edge" {
+    if !(0.110..=0.120_01).contains(&most)
+        || status.mode() != "active"
+        || status.slowed() != "at_edge"
+    {
         return Err(format!("{text}; {}", status.short()));
     }
     // The hand's way back is not lost in what was cut off at the edge for longer than it takes to come back in.
@@ -83,16 +86,15 @@ fn wrist_axis(stand: &mut Stand) -> Result<String, String> {
     let status = stand.status()?;
     let swung = (stand.arm.q()[0] - q[0]).abs().to_degrees();
     let text = format!(
-        "wrist {:.1} mm from the axis, J1 swung {swung:.0} deg; {}",
+        "wrist {:.1} mm from the axis, J1 swung {swung:.0} deg; {}, slowed: {}, vetoes: {}",
         least * 1e3,
-        status.mode_text()
+        status.mode_text(),
+        status.slowed(),
+        status.vetoes_text()
     );
-    if least < 0.0495 || status.mode() != "active" || status.vetoes() > 0 {
-        return Err(format!(
-            "{text}; {} vetoes, {}",
-            status.vetoes(),
-            status.short()
-        ));
+    // Vetoes only slow it down there; a refused braking would mean that it went too far.
+    if least < 0.0495 || status.mode() != "active" || status.brake_vetoes() > 0 {
+        return Err(format!("{text}; {}", status.short()));
     }
     lead(stand, Vector3::new(0.45, -0.02, -0.05));
     stand.follow()?;
