@@ -24,6 +24,7 @@ pub mod can;
 pub mod frame;
 /// AgileX Piper.
 pub mod piper;
+pub mod probe;
 pub mod registry;
 
 use std::io;

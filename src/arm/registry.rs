@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::Arm;
 use super::can::{CanAddress, StampSource};
+use super::probe::{ProbeReport, ProbeRequest};
 use crate::kinematics::ArmModel;
 
 /// What an arm can be driven by.
@@ -115,6 +116,11 @@ pub trait ArmKind: Sync {
     fn emulate(&self, bus: &CanAddress) -> Result<Box<dyn RunningEmulator>, String>;
     /// Names of the faults that the emulator plays.
     fn emulator_faults(&self) -> &'static [&'static str];
+    /// Looks whether this arm is on a bus, without motion.
+    ///
+    /// # Errors
+    /// One sentence for the user: the bus cannot be opened.
+    fn probe(&self, request: &ProbeRequest) -> Result<ProbeReport, String>;
 }
 
 /// The arms.

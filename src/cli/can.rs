@@ -1,13 +1,17 @@
-//! `telearm can`: which CAN adapter is which.
+//! `telearm can`: which CAN adapter is which, and what is on its bus.
 
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::Outcome;
+use crate::arm::probe::{ProbeReport, ProbeRequest, Weight};
+use crate::arm::registry;
 
 /// Type of a CAN interface in sysfs (ARPHRD_CAN).
 const ARPHRD_CAN: &str = "280";
@@ -16,6 +20,7 @@ const ARPHRD_CAN: &str = "280";
 #[derive(Debug, Subcommand)]
 pub(super) enum CanCommand {
     List(ListArgs),
+    Probe(ProbeArgs),
 }
 
 /// List CAN interfaces with their USB place and serial number: names like can0 depend on plugging order, these do not.
@@ -26,9 +31,101 @@ pub(super) struct ListArgs {
     json: bool,
 }
 
+/// Look whether the expected arm answers on a bus: who talks and how often, joints, power, faults, geometry. Nothing moves.
+///
+/// It only listens, unless --ask is given. Exit status 1 when the arm could not be driven like this.
+#[derive(Debug, Args)]
+pub(super) struct ProbeArgs {
+    /// Bus: a CAN interface like can0, or a local bus like local:@name
+    bus: String,
+    /// Kind of the arm that should be there
+    #[arg(long, value_name = "KIND", default_value = "piper")]
+    arm: String,
+    /// How long to listen
+    #[arg(long, value_name = "S", default_value_t = 2.0)]
+    seconds: f64,
+    /// Ask for firmware and joint limits too (0x4AF and 0x472 of a Piper: no power, no motion)
+    #[arg(long)]
+    ask: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl ProbeArgs {
+    fn run(&self) -> anyhow::Result<Outcome> {
+        let Some(kind) = registry::find(&self.arm) else {
+            bail!("this build has no arm named {}", self.arm);
+        };
+        if !(0.1..=60.0).contains(&self.seconds) {
+            bail!("--seconds must lie within 0.1..=60");
+        }
+        let request = ProbeRequest {
+            bus: self
+                .bus
+                .parse()
+                .with_context(|| format!("{:?} is no bus", self.bus))?,
+            listen: Duration::from_secs_f64(self.seconds),
+            ask: self.ask,
+        };
+        let report = kind.probe(&request).map_err(anyhow::Error::msg)?;
+        let mut out = std::io::stdout().lock();
+        if self.json {
+            writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
+        } else {
+            write!(out, "{}", shown(&report, kind.name()))?;
+        }
+        Ok(Outcome::of(report.is_good()))
+    }
+}
+
+/// A probe's report for people.
+fn shown(report: &ProbeReport, name: &str) -> String {
+    let mut text = format!(
+        "{name} on {}, {:.1} s: bus load about {:.0} %, {} error frames\n",
+        report.bus,
+        report.listened_s,
+        report.bus_load * 100.0,
+        report.error_frames
+    );
+    for row in &report.ids {
+        let expected = row
+            .expected_hz
+            .map_or_else(String::new, |hz| format!(" of {hz:3.0}"));
+        let rejected = match row.rejected {
+            0 => String::new(),
+            n => format!(", {n} do not decode"),
+        };
+        text += &format!(
+            "  0x{:03X}  {:5.1}{expected:7} Hz  {}{rejected}\n",
+            row.id, row.rate_hz, row.name
+        );
+    }
+    for finding in &report.findings {
+        let mark = match finding.weight {
+            Weight::Good => "ok  ",
+            Weight::Note => "note",
+            Weight::Bad => "BAD ",
+        };
+        text += &format!("{mark} {}\n", finding.text);
+        if let Some(fix) = &finding.fix {
+            text += &format!("     -> {fix}\n");
+        }
+    }
+    text += if report.is_good() {
+        "The expected arm answers; nothing is in the way.\n"
+    } else {
+        "The arm cannot be driven like this.\n"
+    };
+    text
+}
+
 impl CanCommand {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
-        let Self::List(args) = self;
+        let args = match self {
+            Self::List(args) => args,
+            Self::Probe(args) => return args.run(),
+        };
         let interfaces = list(Path::new("/sys/class/net"));
         let mut out = std::io::stdout().lock();
         if args.json {

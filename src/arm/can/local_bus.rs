@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use super::IdFilter;
 use super::address::CanAddress;
+use super::bus_error::BusError;
 use super::bytes::{Content, FrameFormat, KernelFrame, content};
 use super::open::{self, OpenError, SocketPlan};
 use super::receive::{Event, Receiver};
@@ -414,6 +415,15 @@ impl Hub {
     }
 }
 
+/// What a [`BusNode`] hears.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heard {
+    /// A data frame with its arrival time.
+    Frame(Frame, Stamp),
+    /// An error frame of the controller.
+    Error(BusError),
+}
+
 /// A plain node on a bus, SocketCAN or local: what emulators and tools use. No lock, no echo counting.
 pub struct BusNode {
     fd: OwnedFd,
@@ -466,14 +476,28 @@ impl BusNode {
 
     /// Gives every data frame that others have sent. `false` when the bus is gone.
     pub fn drain(&mut self, mut sink: impl FnMut(Frame)) -> bool {
+        self.listen(|heard| {
+            if let Heard::Frame(frame, _) = heard {
+                sink(frame);
+            }
+        })
+    }
+
+    /// Gives every data frame that others have sent with its arrival time, and the controller's error frames. `false` when the bus is
+    /// gone.
+    pub fn listen(&mut self, mut sink: impl FnMut(Heard)) -> bool {
         let mut alive = true;
         self.receiver
             .drain(self.fd.as_raw_fd(), sys::monotonic(), |event| match event {
                 Event::Frame {
                     content: Content::Data { frame, .. },
                     own: false,
+                    at,
+                } => sink(Heard::Frame(frame, at)),
+                Event::Frame {
+                    content: Content::Error { class, detail },
                     ..
-                } => sink(frame),
+                } => sink(Heard::Error(BusError::decode(class, &detail))),
                 Event::Closed | Event::Errno(libc::ENODEV | libc::ENXIO | libc::ECONNRESET) => {
                     alive = false
                 }

@@ -14,6 +14,7 @@ use super::emulate_run::PiperEmulator;
 use super::model::{DhVariant, PiperModel};
 use super::params::{COMMAND_HZ_MAX, DhChoice, DriveMode, PiperParams};
 use crate::arm::can::{CanAddress, StampSource};
+use crate::arm::probe::{ProbeReport, ProbeRequest};
 use crate::arm::registry::{
     AnyArm, AnyModel, ArmKind, ArmPlan, BuiltArm, DrivenBy, RunningEmulator,
 };
@@ -65,6 +66,10 @@ impl ArmKind for PiperKind {
 
     fn emulator_faults(&self) -> &'static [&'static str] {
         FAULT_NAMES
+    }
+
+    fn probe(&self, request: &ProbeRequest) -> Result<ProbeReport, String> {
+        super::probe::probe(request)
     }
 }
 

@@ -35,6 +35,7 @@ mod kind;
 pub mod model;
 pub mod params;
 pub mod pose;
+mod probe;
 pub mod stop_port;
 pub mod wire;
 
