@@ -149,6 +149,8 @@ pub struct Listened {
     pub listened_s: f64,
     /// The bus went away.
     pub lost: bool,
+    /// The interface was down, at least for a while.
+    pub down: bool,
 }
 
 impl Listened {
@@ -215,6 +217,7 @@ pub fn listen(
                 heard.error_frames += 1;
                 merge(&mut heard.errors, error);
             }
+            Heard::Down => heard.down = true,
         });
         out.extend(each(None, crate::rt::clock::now()));
         if request.ask && !out.is_empty() {
@@ -250,6 +253,12 @@ pub fn bus_findings(heard: &Listened, bus: &CanAddress) -> Vec<Finding> {
         found.push(Finding::note(
             format!("{} error frames, none of them severe", heard.error_frames),
             "watch whether they go on: `ip -details -statistics link show`",
+        ));
+    }
+    if heard.down {
+        found.push(Finding::bad(
+            "the interface is down",
+            format!("sudo scripts/can_activate {bus} 1000000"),
         ));
     }
     if heard.lost {

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::Outcome;
-use crate::arm::probe::{ProbeReport, ProbeRequest, Weight};
+use crate::arm::probe::{ProbeReport, ProbeRequest, Weight, ranges};
 use crate::arm::registry;
 
 /// Type of a CAN interface in sysfs (ARPHRD_CAN).
@@ -88,17 +88,33 @@ fn shown(report: &ProbeReport, name: &str) -> String {
         report.bus_load * 100.0,
         report.error_frames
     );
-    for row in &report.ids {
-        let expected = row
-            .expected_hz
-            .map_or_else(String::new, |hz| format!(" of {hz:3.0}"));
-        let rejected = match row.rejected {
-            0 => String::new(),
+    // Identifiers in a row that carry the same are one line.
+    for rows in report
+        .ids
+        .chunk_by(|a, b| a.id + 1 == b.id && a.name == b.name)
+    {
+        let rates = rows.iter().map(|r| r.rate_hz);
+        let (low, high) = rates.fold((f64::INFINITY, 0.0_f64), |(low, high), rate| {
+            (low.min(rate), high.max(rate))
+        });
+        let rate = if high - low < 1.0 {
+            format!("{high:.0}")
+        } else {
+            format!("{low:.0}..{high:.0}")
+        };
+        let expected = rows
+            .first()
+            .and_then(|r| r.expected_hz)
+            .map_or_else(String::new, |hz| format!(" of {hz:.0}"));
+        let rejected = match rows.iter().map(|r| r.rejected).sum() {
+            0_u64 => String::new(),
             n => format!(", {n} do not decode"),
         };
         text += &format!(
-            "  0x{:03X}  {:5.1}{expected:7} Hz  {}{rejected}\n",
-            row.id, row.rate_hz, row.name
+            "  {:13} {:>16}  {}{rejected}\n",
+            ranges(rows.iter().map(|r| r.id)),
+            format!("{rate}{expected} Hz"),
+            rows.first().map_or("", |r| r.name)
         );
     }
     for finding in &report.findings {

@@ -13,6 +13,7 @@ mod home;
 mod latency;
 mod run;
 mod selftest;
+mod soak;
 mod status;
 mod track;
 
@@ -60,6 +61,8 @@ enum Command {
     #[command(subcommand)]
     Bench(bench::BenchCommand),
     Selftest(selftest::SelftestArgs),
+    #[command(hide = true)]
+    Soak(soak::SoakArgs),
 }
 
 /// How a command ended that did not fail.
@@ -109,6 +112,7 @@ pub fn main() -> ExitCode {
         Command::Can(command) => command.run(),
         Command::Bench(command) => command.run(),
         Command::Selftest(args) => args.run(),
+        Command::Soak(args) => args.run(),
     };
     match outcome {
         Ok(Outcome::Good) => ExitCode::SUCCESS,

@@ -9,16 +9,19 @@
 //! * [`stand`]: program, bus, arm and hand, put together; [`daemon`], [`hand`], [`status`], [`scratch`] are its parts;
 //! * [`tap`]: reads along on the bus and complains;
 //! * [`cases`]: the faults;
-//! * [`suite`]: plays them, some at a time, and gives a row each.
+//! * [`soak`]: random faults for hours, and what has grown or leaked then;
+//! * [`suite`]: plays them, some at a time, and gives a row each; [`witness`] tells whether the machine was too busy to judge.
 
 pub mod cases;
 pub mod daemon;
 pub mod hand;
 pub mod scratch;
+pub mod soak;
 pub mod stand;
 pub mod status;
 pub mod suite;
 pub mod tap;
+pub mod witness;
 
 pub use cases::FAULTS;
 pub use stand::{Setup, Stand};

@@ -31,7 +31,7 @@ pub const BRAKING: Span = Span::from_ms(150);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(20);
 /// The arm's member number: it joins first.
-const ARM_MEMBER: u32 = 1;
+pub(super) const ARM_MEMBER: u32 = 1;
 
 /// What a stand is to be like.
 #[derive(Debug, Clone, Copy)]

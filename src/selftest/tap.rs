@@ -286,6 +286,12 @@ impl Tap {
         }
     }
 
+    /// Whether this member of the bus is an arm.
+    #[must_use]
+    pub fn is_arm(&self, member: u32) -> bool {
+        self.arms.contains(&member)
+    }
+
     /// What was wrong so far, the first few.
     #[must_use]
     pub fn complaints(&self) -> &[String] {

@@ -11,7 +11,7 @@
 
 #![allow(clippy::disallowed_types, reason = "plain threads only")]
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -92,8 +92,8 @@ struct Hub {
     stalled: bool,
     bus_off: bool,
     record: VecDeque<OnBus>,
-    /// Frames that never reached the bus: sent while it was down, off or nobody acknowledged.
-    lost: u64,
+    /// Frames that never reached the bus, by member: sent while it was down, off or nobody acknowledged.
+    lost: BTreeMap<u32, u64>,
     /// Frames that a member's full queue did not take.
     overrun: u64,
 }
@@ -137,7 +137,7 @@ impl LocalBus {
             stalled: false,
             bus_off: false,
             record: VecDeque::new(),
-            lost: 0,
+            lost: BTreeMap::new(),
             overrun: 0,
         };
         Ok(Self {
@@ -245,7 +245,13 @@ impl LocalBus {
     #[must_use]
     pub fn losses(&self) -> (u64, u64) {
         let hub = self.hub();
-        (hub.lost, hub.overrun)
+        (hub.lost.values().sum(), hub.overrun)
+    }
+
+    /// Frames that never reached the bus, by the member that sent them.
+    #[must_use]
+    pub fn lost_by_member(&self) -> Vec<(u32, u64)> {
+        self.hub().lost.iter().map(|(m, n)| (*m, *n)).collect()
     }
 }
 
@@ -370,7 +376,7 @@ impl Hub {
             .filter_map(KernelFrame::from_bytes)
             .collect();
         if self.state == ControlByte::Down || self.bus_off || !self.acknowledged {
-            self.lost += frames.len() as u64;
+            *self.lost.entry(number).or_insert(0) += frames.len() as u64;
         } else {
             self.note(number, &frames);
             self.deliver(Some(number), &frames);
@@ -422,6 +428,8 @@ pub enum Heard {
     Frame(Frame, Stamp),
     /// An error frame of the controller.
     Error(BusError),
+    /// The interface is down.
+    Down,
 }
 
 /// A plain node on a bus, SocketCAN or local: what emulators and tools use. No lock, no echo counting.
@@ -498,6 +506,8 @@ impl BusNode {
                     content: Content::Error { class, detail },
                     ..
                 } => sink(Heard::Error(BusError::decode(class, &detail))),
+                Event::Errno(libc::ENETDOWN) => sink(Heard::Down),
+                Event::Control(byte) if byte == ControlByte::Down as u8 => sink(Heard::Down),
                 Event::Closed | Event::Errno(libc::ENODEV | libc::ENXIO | libc::ECONNRESET) => {
                     alive = false
                 }
