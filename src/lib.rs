@@ -7,6 +7,7 @@ pub mod arm;
 pub mod cli;
 pub mod config;
 pub mod control;
+pub mod doctor;
 pub mod geometry;
 pub mod guard;
 pub mod handoff;

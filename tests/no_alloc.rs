@@ -13,6 +13,8 @@ use telearm::rt::memory::Disturbances;
 use telearm::rt::pace::{Pace, Pacer};
 use telearm::time::{Span, Stamp};
 
+mod support;
+
 #[global_allocator]
 static HEAP: CountingAllocator = CountingAllocator;
 
@@ -166,4 +168,69 @@ fn events_even_when_they_do_not_fit() {
     });
     assert!(receiver.dropped_total() > 0, "the ring was full at times");
     assert_eq!(receiver.happened(0), TURNS + 1);
+}
+
+/// Guards: the whole cycle (two lanes: read, assess, act, shape, vet, send) takes no memory: while following, through losses, stops, resets,
+/// refused goals and homing.
+#[test]
+fn the_cycle_of_two_lanes() {
+    use support::{Rig, RigArm, params};
+    use telearm::control::{Coupling, LaneSet, Neighbourhood, Request};
+    use telearm::geometry::Pose;
+    use telearm::handoff::{SourceId, StopReason};
+    use telearm::time::Span;
+
+    let place = |y| {
+        let base = nalgebra::Vector3::new(0.0, y, 0.0);
+        let base_in_world = Pose::from_parts(base, nalgebra::UnitQuaternion::identity());
+        Some(Neighbourhood {
+            base_in_world,
+            distance_min_m: 0.2,
+        })
+    };
+    let arms = [-0.3, 0.3].map(|y| RigArm {
+        params: params(),
+        divisor: 1,
+        place: place(y),
+    });
+    let mut rig = Rig::new(arms.into(), Coupling::All, false);
+    rig.engage();
+    let turns = if cfg!(debug_assertions) {
+        20_000
+    } else {
+        100_000
+    };
+    let mut followed = 0;
+    let ((), used) = counted(|| {
+        for i in 0..turns {
+            let t = f64::from(i) * 0.002;
+            // Silence now and then: hold, then disengage.
+            if i % 4 == 0 && i % 2_000 < 1_700 {
+                for hand in 0..2 {
+                    rig.hand(
+                        hand,
+                        [0.3 * t.sin(), 0.4 * (0.7 * t).sin(), 0.5 * (1.3 * t).sin()],
+                    );
+                }
+            }
+            match i % 2_000 {
+                100 => drop(rig.engine.request(Request::Engage(LaneSet::ALL), rig.now)),
+                1_200 => drop(rig.line.trip(StopReason::Command, SourceId::SERVICE)),
+                1_201 => drop(rig.engine.stop_path(rig.now)),
+                1_250 => drop(rig.engine.request(Request::Reset, rig.now)),
+                1_400 => drop(rig.engine.request(
+                    Request::Home(LaneSet::ALL, rig.now + Span::from_ms(500)),
+                    rig.now,
+                )),
+                _ => {}
+            }
+            let done = rig.cycle();
+            followed += u32::from(done.lanes.iter().any(|l| l.motion));
+        }
+    });
+    assert_eq!(used, HeapUse::NONE);
+    assert!(
+        followed > turns / 10,
+        "the lanes did follow: {followed} of {turns}"
+    );
 }

@@ -165,6 +165,16 @@ impl Checker {
         self.q = Some(q);
     }
 
+    /// The commands paused: the arm came to rest on the last one, and motion goes on from there.
+    fn rest(&mut self) {
+        let last = self.sent.last().copied();
+        self.sent = last
+            .into_iter()
+            .cycle()
+            .take(if last.is_some() { 3 } else { 0 })
+            .collect();
+    }
+
     fn restart(&mut self) {
         *self = Self::default();
     }
@@ -224,6 +234,7 @@ fn run(acts: &[(Act, u16)]) {
                 clutch_sample: None,
                 arm: &state,
                 model: arm.model(),
+                keep_outs: &[],
                 stop: world.stop.then_some(StopWhy {
                     reason: 1,
                     source: 0,
@@ -251,7 +262,11 @@ fn run(acts: &[(Act, u16)]) {
             );
             let refused = matches!(act, Act::Busy);
             lane.sent(output.command.is_some() && !refused);
-            let new_stream = lane.report().counters.seated != before.counters.seated;
+            let counters = lane.report().counters;
+            let new_stream = counters.seated != before.counters.seated;
+            if counters.stalls != before.counters.stalls {
+                checker.rest();
+            }
             if let Some(command) = output.command {
                 let command = *command.get();
                 let Target::Tcp(tcp) = command.target else {
@@ -444,6 +459,7 @@ fn a_plain_sequence_follows() {
             clutch_sample: None,
             arm: &state,
             model: arm.model(),
+            keep_outs: &[],
             stop: None,
             taken_over: false,
             requests: Requests {
@@ -485,4 +501,53 @@ fn a_plain_sequence_follows() {
         report.slowed,
         report.counters
     );
+}
+
+/// Guards: braking while turning near the edge stays inside (its way is foreseen to second order only; a margin covers the rest).
+#[test]
+fn turning_near_the_edge_stays_inside() {
+    let z = [0.0; 3];
+    run(&[
+        (Act::Move(z, z), 1),
+        (Act::Gesture, 2),
+        (
+            Act::SilentJump(
+                [0.0, -0.3906824019317618, 0.5877527939928736],
+                [2.7713337700042016, 1.7614063353302274, 0.3223816064428976],
+            ),
+            6,
+        ),
+        (
+            Act::Move(
+                [0.956563687006731, 0.0, 0.0],
+                [-2.8973062930250832, 0.4078037910687788, -3.5808742244114815],
+            ),
+            16,
+        ),
+        (Act::Reset, 40),
+        (
+            Act::Move(
+                [0.40897054062050053, 0.0, 0.0],
+                [0.27033191875877405, 0.6884232833388716, -2.7264229750205984],
+            ),
+            50,
+        ),
+        (
+            Act::Move(
+                [0.8466868538402359, -0.20060716238467796, 0.8833802801560972],
+                [-1.0671856952781313, 0.0, -2.743891301385917],
+            ),
+            13,
+        ),
+        (Act::Reset, 14),
+        (
+            Act::Move(z, [0.0, -3.601087765338069, -2.143994688024708]),
+            10,
+        ),
+        (Act::Flip, 16),
+        (Act::Reset, 38),
+        (Act::Reset, 22),
+        (Act::Reset, 25),
+        (Act::Slow, 34),
+    ]);
 }

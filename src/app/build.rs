@@ -10,7 +10,7 @@ use crate::arm::registry::{AnyArm, ArmPlan as ArmBuild, ArmReport, BuiltArm};
 use crate::arm::{Arm, HoldFrames};
 use crate::config::frame::FrameStore;
 use crate::config::{ArmKindPlan, ArmTraits, DevicePlan, LanePlan, OperatorPlan, Plan};
-use crate::control::{ArmSpace, Lane, Listens, RunLane, Runner, Stale};
+use crate::control::{ArmSpace, Lane, Listens, Neighbourhood, RunLane, Runner, Stale};
 use crate::handoff::{LastUsable, Reader, SourceId, StopLine, mailbox};
 use crate::operator::io::udp::Outlets;
 use crate::operator::io::{BoundPort, Source, SourceStats};
@@ -142,6 +142,14 @@ fn add_lane(
     }
 }
 
+/// Where the arm stands among the others, if the plan watches the distance of their tools.
+fn neighbourhood(plan: &Plan, arm: &crate::config::ArmPlan) -> Option<Neighbourhood> {
+    Some(Neighbourhood {
+        base_in_world: arm.base_in_world?,
+        distance_min_m: plan.coupling.tcp_distance_min_m?,
+    })
+}
+
 /// What a Piper contributes to its lane. Its pose comes at 200 Hz: 50 ms is ten missed reports, 250 ms a dead bus.
 fn piper_traits(params: &PiperParams) -> ArmTraits<6> {
     ArmTraits {
@@ -202,7 +210,10 @@ where
     };
     let divisor = u64::from(plan.rate_hz / arm_plan.command_hz.max(1)).max(1);
     opened.lanes.push((
-        Box::new(Runner::new(Lane::new(params), arm, listens, hold_out)),
+        Box::new(
+            Runner::new(Lane::new(params), arm, listens, hold_out)
+                .with_neighbourhood(neighbourhood(plan, arm_plan)),
+        ),
         divisor,
     ));
     Ok(())

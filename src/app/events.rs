@@ -93,9 +93,12 @@ pub(super) fn watchdog(plan: &Plan, event: WatchdogEvent) -> (Level, String) {
                 lane_name(plan, lane)
             ),
         ),
-        WatchdogEvent::Away => (
+        WatchdogEvent::Away { by } => (
             Level::Warn,
-            "the watchdog was away: the process or machine was paused".to_owned(),
+            format!(
+                "the watchdog was away for {:.0} ms: the process or machine was paused or starved",
+                by.as_ms()
+            ),
         ),
     }
 }

@@ -1,5 +1,6 @@
 //! A plan becomes threads, runs, and ends.
 
+pub mod bench;
 mod build;
 mod demo;
 mod dry;

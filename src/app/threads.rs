@@ -28,7 +28,7 @@ use crate::watchdog::{Judge, Watchdog, WatchdogEvent};
 use super::build::Opened;
 
 /// SCHED_FIFO priority of the threads that carry stop bits.
-const INPUT_PRIORITY: u8 = 75;
+pub(super) const INPUT_PRIORITY: u8 = 75;
 /// SCHED_FIFO priority of the watchdog.
 pub(super) const WATCHDOG_PRIORITY: u8 = 90;
 /// A real-time thread that is told to end does so within a cycle, unless it hangs.
@@ -159,10 +159,11 @@ pub(super) fn start(
             name: "input",
             away_after,
             set_up: Box::new(move || {
+                // On control's own core: it cannot preempt control there, and waking control needs no interrupt across cores.
                 let wanted = Wanted {
                     name: "input",
                     policy: Policy::Fifo(INPUT_PRIORITY),
-                    cpu: watchdog_core,
+                    cpu: core,
                 };
                 let _ = set_up_line.send(sched::apply(wanted));
                 rt_panic::stop_on_panic("input", SourceId::PROCESS, StopReason::InputThreadDied);
@@ -304,7 +305,7 @@ fn spawn_control(
 
 /// The core of the plan, or the last one we may use: the first ones serve interrupts on most machines. A machine with one core has no
 /// choice, and pinning to it means nothing.
-fn control_core(plan: &Plan) -> Option<usize> {
+pub(super) fn control_core(plan: &Plan) -> Option<usize> {
     let allowed = sched::affinity();
     if let Some(core) = plan.control.core {
         return Some(core as usize);
@@ -317,11 +318,12 @@ fn control_core(plan: &Plan) -> Option<usize> {
 }
 
 /// Another core than control's, where there is one.
-fn other_core(core: Option<usize>) -> Option<usize> {
+pub(super) fn other_core(core: Option<usize>) -> Option<usize> {
     sched::affinity().into_iter().find(|c| Some(*c) != core)
 }
 
-fn queue<T: 'static>() -> (
+/// A queue between two threads.
+pub(super) fn queue<T: 'static>() -> (
     heapless::spsc::Producer<'static, Numbered<T>>,
     heapless::spsc::Consumer<'static, Numbered<T>>,
 ) {

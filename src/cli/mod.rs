@@ -6,6 +6,7 @@ mod can;
 mod check;
 mod decode;
 mod demo;
+mod doctor;
 mod emulate;
 mod frame_check;
 mod home;
@@ -40,6 +41,7 @@ enum Command {
     Demo(demo::DemoArgs),
     Run(run::RunArgs),
     Check(check::CheckArgs),
+    Doctor(doctor::DoctorArgs),
     Status(status::StatusArgs),
     Watch(status::WatchArgs),
     Engage(act::EngageArgs),
@@ -90,6 +92,7 @@ pub fn main() -> ExitCode {
         Command::Demo(args) => args.run(),
         Command::Run(args) => args.run(),
         Command::Check(args) => args.run(),
+        Command::Doctor(args) => args.run(),
         Command::Status(args) => args.run(),
         Command::Watch(args) => args.run(),
         Command::Engage(args) => args.run(),

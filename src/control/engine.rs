@@ -19,7 +19,7 @@ use crate::time::{Span, Stamp};
 use super::group::{GroupView, LaneStanding, view};
 use super::lane::Requests;
 use super::params::Coupling;
-use super::runner::{CycleInputs, LaneSent, LaneView, RunLane};
+use super::runner::{CycleInputs, Footprint, LaneSent, LaneView, RunLane};
 
 /// Most operators of a plan: pose, gripper and clutch of each lane may be different ones.
 pub const OPERATORS_MAX: usize = 8;
@@ -217,10 +217,13 @@ impl Engine {
             return CycleDone::default();
         }
         let due = [true; LANES_MAX];
-        for slot in &mut self.slots {
-            slot.ahead = slot.sent_this_period;
+        let had_sent = self.slots.map(|slot| slot.sent_this_period);
+        let done = self.step(now, due, false);
+        for ((slot, had_sent), sent) in self.slots.iter_mut().zip(had_sent).zip(&done.lanes) {
+            // What the queue refused is not ahead: it is tried again at the next deadline.
+            slot.ahead = had_sent && sent.sent;
         }
-        self.step(now, due, false)
+        done
     }
 
     /// Every lane has wound down: nothing moves any more.
@@ -288,10 +291,11 @@ impl Engine {
         }
         self.reset_now = false;
         let standings = standings.get(..count).unwrap_or(&[]);
-        for (i, lane) in self.lanes.iter_mut().enumerate() {
+        for i in 0..count {
             let group: GroupView = view(i, standings, self.coupling);
-            if let Some(line) = self.board.lane(i) {
-                lane.act(&cycle, group, line);
+            let others = self.others(i);
+            if let (Some(lane), Some(line)) = (self.lanes.get_mut(i), self.board.lane(i)) {
+                lane.act(&cycle, group, &others, line);
             }
         }
         for ((lane, slot), sent) in self
@@ -308,6 +312,13 @@ impl Engine {
             done.any_sent |= sent.sent || sent.arm_stop;
         }
         done
+    }
+
+    /// Where the other lanes' tools are commanded. Each lane is asked after the ones before it have acted, so that two tools cannot both
+    /// take the same free space.
+    fn others(&self, own: usize) -> heapless::Vec<Footprint, LANES_MAX> {
+        let others = self.lanes.iter().enumerate().filter(|(i, _)| *i != own);
+        others.filter_map(|(_, lane)| lane.footprint()).collect()
     }
 
     /// The trip's time if this cycle is the first to see it.

@@ -28,4 +28,6 @@ pub use group::{GroupView, LaneStanding, view};
 pub use lane::{Lane, LaneInputs, LaneOutput, Requests};
 pub use params::{Approach, ArmSpace, Coupling, Home, LaneParams, OnStop, Stale};
 pub use report::{LaneCounters, LaneReport, Slowed};
-pub use runner::{CycleInputs, LaneSent, LaneView, Listens, RunLane, Runner};
+pub use runner::{
+    CycleInputs, Footprint, LaneSent, LaneView, Listens, Neighbourhood, RunLane, Runner,
+};

@@ -4,7 +4,7 @@
 //! sequence of sent commands obeys the limits period by period, whatever was refused in between.
 
 use crate::geometry::{ArmBase, Pose, Tcp};
-use crate::guard::{Baseline, Guard, Verdict, Veto, Vetted};
+use crate::guard::{Baseline, Guard, KeepOut, Surroundings, Verdict, Veto, Vetted};
 use crate::kinematics::ArmModel;
 use crate::shaping::{
     JointShaper, JointState, JointTarget, ScalarShaper, ScalarState, ScalarTarget, Shaper, State,
@@ -16,8 +16,10 @@ use crate::units::Opening;
 use super::params::ArmSpace;
 use super::report::Slowed;
 
-/// Braking is looked at in this many steps before a moving command is accepted.
-const FORESEEN_POINTS: f64 = 6.0;
+/// Braking is looked at every so many command periods before a moving command is accepted ...
+const FORESEEN_EVERY: f64 = 1.0;
+/// ... at so many points at most; a longer way is looked at more coarsely.
+const FORESEEN_POINTS_MAX: f64 = 24.0;
 
 /// Shaped state, in the space it is shaped in.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -94,6 +96,7 @@ pub(super) struct Context<'a, const N: usize> {
     pub(super) guard_joints: &'a Guard,
     pub(super) model: &'a dyn ArmModel<N>,
     pub(super) measured: Option<Pose<ArmBase, Tcp>>,
+    pub(super) keep_outs: &'a [KeepOut],
     pub(super) arm_space: ArmSpace,
     pub(super) home_in_joints: bool,
     pub(super) stiffness: f64,
@@ -207,13 +210,19 @@ impl<const N: usize> Shapers<N> {
     ) -> Result<Candidate<N>, Veto> {
         let guard = guard_of(&next, ctx);
         let (last, measured) = (&stream.baseline, ctx.measured.as_ref());
+        let around = Surroundings {
+            model: ctx.model,
+            keep_outs: ctx.keep_outs,
+        };
         match &next {
             Motion::Tcp(state) => {
                 let braking = self.follow.braking(state);
-                let dt_s = (braking.duration_s() / FORESEEN_POINTS).max(self.follow.period_s());
-                let points =
-                    (0..=FORESEEN_POINTS as u32).map(|i| braking.pose_at(dt_s * f64::from(i)));
-                guard.foresee(points, dt_s, last, measured, ctx.model)?;
+                let duration_s = braking.duration_s();
+                let fine_s = FORESEEN_EVERY * self.follow.period_s();
+                let dt_s = fine_s.max(duration_s / FORESEEN_POINTS_MAX);
+                let last_point = (duration_s / dt_s).ceil() as u32;
+                let points = (0..=last_point).map(|i| braking.pose_at(dt_s * f64::from(i)));
+                guard.foresee(points, dt_s, last, measured, &around)?;
             }
             Motion::Joint(state) => {
                 let stop = ctx.model.forward(&self.joints.stopping_point(state));
@@ -223,7 +232,7 @@ impl<const N: usize> Shapers<N> {
                     f64::INFINITY,
                     last,
                     measured,
-                    ctx.model,
+                    &around,
                 )?;
             }
         }
@@ -342,7 +351,7 @@ fn settle<const N: usize>(stream: &Stream<N>, goal: &Goal<N>, ctx: &Context<'_, 
 }
 
 /// At rest where the last sent command stands.
-fn frozen<const N: usize>(stream: &Stream<N>) -> Motion<N> {
+pub(super) fn frozen<const N: usize>(stream: &Stream<N>) -> Motion<N> {
     match &stream.motion {
         Motion::Tcp(_) => Motion::Tcp(State::at_rest(stream.baseline.tcp)),
         Motion::Joint(_) => Motion::Joint(JointState::at_rest(stream.baseline.q)),
@@ -359,6 +368,7 @@ fn guard_of<'a, const N: usize>(motion: &Motion<N>, ctx: &Context<'a, N>) -> &'a
 const fn slowed_by(veto: Veto) -> Slowed {
     match veto {
         Veto::Workspace => Slowed::AtEdge,
+        Veto::TooNear => Slowed::Neighbour,
         Veto::Leash => Slowed::Leash,
         Veto::JointLimit | Veto::JointSpeed | Veto::NoSolution => Slowed::Joints,
         Veto::NotFinite

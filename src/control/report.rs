@@ -16,6 +16,8 @@ pub enum Slowed {
     Leash,
     /// A joint would pass a limit or its speed.
     Joints,
+    /// Another arm's tool is too near.
+    Neighbour,
     /// The guard refused the command for another reason.
     Guard,
     /// The bus has no room for a whole command.
@@ -31,6 +33,7 @@ impl Slowed {
             Self::AtEdge => "at_edge",
             Self::Leash => "leash",
             Self::Joints => "joints",
+            Self::Neighbour => "neighbour",
             Self::Guard => "guard",
             Self::Bus => "bus",
         }
@@ -44,6 +47,8 @@ pub struct LaneCounters {
     pub sent: u64,
     /// Commands due and not sent: no room, or the arm not ready.
     pub not_sent: u64,
+    /// Gaps in the commands after which motion went on from rest.
+    pub stalls: u64,
     /// Refused by the guard, by veto.
     pub vetoes: [u64; VETO_NAMES.len()],
     /// A braking command was refused as well and the last one repeated.

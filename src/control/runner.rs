@@ -8,8 +8,10 @@
 )]
 
 use crate::arm::{Arm, ArmCounters, HoldFrames, SendOutcome};
-use crate::geometry::{ArmBase, Pose, Tcp};
-use crate::guard::Vetted;
+use nalgebra::Vector3;
+
+use crate::geometry::{ArmBase, Pose, Tcp, World};
+use crate::guard::{KeepOut, KeepOuts, Vetted};
 use crate::handoff::{ControlGate, LaneLine, Publisher, StopLatch, TxRefused};
 use crate::signal::{ArmCommand, ArmFault, ArmPhase, OperatorSample};
 use crate::supervisor::{Mode, StopWhy};
@@ -68,6 +70,24 @@ pub struct LaneView {
     pub arm: ArmCounters,
 }
 
+/// Where a tool is commanded, in the room shared by the arms.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Footprint {
+    /// Position, metres in the room.
+    pub position: Vector3<f64>,
+    /// How far it would still go if it braked now, metres.
+    pub braking_m: f64,
+}
+
+/// Where an arm stands, and how near its tool may come to another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Neighbourhood {
+    /// The arm's base in the room.
+    pub base_in_world: Pose<World, ArmBase>,
+    /// Least distance of two tools, metres.
+    pub distance_min_m: f64,
+}
+
 /// What a lane did with its command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LaneSent {
@@ -94,8 +114,16 @@ pub trait RunLane: Send {
         requests: Requests,
         command_due: bool,
     ) -> LaneStanding;
-    /// Second pass: decides and makes the command; nothing is sent yet.
-    fn act(&mut self, cycle: &CycleInputs<'_>, group: GroupView, line: &LaneLine);
+    /// Second pass: decides and makes the command; nothing is sent yet. `others` are the other lanes' tools.
+    fn act(
+        &mut self,
+        cycle: &CycleInputs<'_>,
+        group: GroupView,
+        others: &[Footprint],
+        line: &LaneLine,
+    );
+    /// Where this lane's tool is commanded, in the room. `None`: unknown, or its distance to others is not watched.
+    fn footprint(&self) -> Option<Footprint>;
     /// Sends what `act` made.
     fn send(&mut self, gate: &mut ControlGate, latch: &StopLatch, now: Stamp) -> LaneSent;
     /// Starts the arm's recovery. The operator has been told that the arm may drop.
@@ -117,6 +145,7 @@ pub struct Runner<const N: usize> {
     left: Option<Mode>,
     newest: Option<Stamp>,
     used: Option<Stamp>,
+    neighbourhood: Option<Neighbourhood>,
 }
 
 impl<const N: usize> Runner<N> {
@@ -140,7 +169,35 @@ impl<const N: usize> Runner<N> {
             left: None,
             newest: None,
             used: None,
+            neighbourhood: None,
         }
+    }
+}
+
+impl<const N: usize> Runner<N> {
+    /// The same lane, watching its distance to other arms' tools.
+    #[must_use]
+    pub fn with_neighbourhood(mut self, neighbourhood: Option<Neighbourhood>) -> Self {
+        self.neighbourhood = neighbourhood;
+        self
+    }
+
+    /// Other tools as balls in this arm's base.
+    fn keep_outs(&self, others: &[Footprint]) -> KeepOuts {
+        let mut balls = KeepOuts::new();
+        let Some(place) = &self.neighbourhood else {
+            return balls;
+        };
+        let to_base = place.base_in_world.inverse();
+        for other in others {
+            let center = to_base.iso.transform_point(&other.position.into()).coords;
+            // As many balls as lanes fit; a plan has no more.
+            let _ = balls.push(KeepOut {
+                center,
+                radius_m: place.distance_min_m + other.braking_m,
+            });
+        }
+        balls
     }
 }
 
@@ -151,6 +208,7 @@ fn gather<'a, const N: usize>(
     cycle: &'a CycleInputs<'a>,
     requests: Requests,
     command_due: bool,
+    keep_outs: &'a [KeepOut],
 ) -> LaneInputs<'a, N> {
     let sample = |index: usize| cycle.samples.get(index).and_then(Option::as_ref);
     LaneInputs {
@@ -160,6 +218,7 @@ fn gather<'a, const N: usize>(
         clutch_sample: listens.clutch.and_then(sample),
         arm: arm.state(),
         model: arm.model(),
+        keep_outs,
         stop: cycle.stop,
         taken_over: cycle.taken_over,
         requests,
@@ -186,17 +245,39 @@ impl<const N: usize> RunLane for Runner<N> {
             .get(self.listens.pose)
             .and_then(Option::as_ref);
         self.newest = sample.map(|s| s.received_at);
-        let inputs = gather(&*self.arm, &self.listens, cycle, requests, command_due);
+        let inputs = gather(&*self.arm, &self.listens, cycle, requests, command_due, &[]);
         self.lane.assess(&inputs)
     }
 
-    fn act(&mut self, cycle: &CycleInputs<'_>, group: GroupView, line: &LaneLine) {
+    fn footprint(&self) -> Option<Footprint> {
+        let place = self.neighbourhood.as_ref()?;
+        let (position, braking_m) = self.lane.footprint()?;
+        let position = place
+            .base_in_world
+            .iso
+            .transform_point(&position.into())
+            .coords;
+        Some(Footprint {
+            position,
+            braking_m,
+        })
+    }
+
+    fn act(
+        &mut self,
+        cycle: &CycleInputs<'_>,
+        group: GroupView,
+        others: &[Footprint],
+        line: &LaneLine,
+    ) {
+        let keep_outs = self.keep_outs(others);
         let inputs = gather(
             &*self.arm,
             &self.listens,
             cycle,
             self.requests,
             self.command_due,
+            &keep_outs,
         );
         let output = self.lane.act(&inputs, group);
         self.command = output.command;

@@ -20,6 +20,8 @@ mod vetted;
 mod workspace;
 
 pub use project::{Projected, project};
-pub use vet::{Baseline, Guard, GuardLimits, VETO_NAMES, Verdict, Veto};
+pub use vet::{
+    Baseline, Guard, GuardLimits, KeepOut, KeepOuts, Surroundings, VETO_NAMES, Verdict, Veto,
+};
 pub use vetted::Vetted;
 pub use workspace::Workspace;

@@ -1,5 +1,7 @@
 //! [`Guard::vet`]: yes or no for a finished command.
 
+use nalgebra::Vector3;
+
 use super::vetted::Vetted;
 use super::workspace::Workspace;
 use crate::geometry::{ArmBase, Pose, Tcp, angle_between};
@@ -13,12 +15,23 @@ const FIRST_MAX_M: f64 = 0.002;
 /// Likewise for rotation.
 const FIRST_MAX_RAD: f64 = 0.01;
 /// Motion may use this share of a joint's speed; the rest is for the braking that may follow it.
-const MOTION_SHARE_OF_JOINT_SPEED: f64 = 0.6;
-/// Braking is foreseen at a few points; what lies between them may be a little faster.
-const FORESEEN_SHARE_OF_JOINT_SPEED: f64 = 0.7;
+const MOTION_SHARE_OF_JOINT_SPEED: f64 = 0.5;
+/// Braking is foreseen to within this, metres: its turning is known to second order only.
+const FORESEEN_MARGIN_M: f64 = 0.0005;
+/// Braking is foreseen at points, and its turning to second order: near a wrist singularity what is sent may be faster than foreseen.
+const FORESEEN_SHARE_OF_JOINT_SPEED: f64 = 0.45;
 
 /// Motion stays this far inside a joint's limits, rad: room for what braking does between the foreseen points.
 const JOINT_MARGIN_RAD: f64 = 0.02;
+
+/// What the tool must not run into, and what moves it.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a, const N: usize> {
+    /// The arm's geometry.
+    pub model: &'a dyn ArmModel<N>,
+    /// Balls to stay out of.
+    pub keep_outs: &'a [KeepOut],
+}
 
 /// Limits per command.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -61,10 +74,24 @@ pub enum Veto {
     FirstNotMeasured,
     /// There is nothing to compare with: no measured pose.
     NoBaseline,
+    /// The tool would come too near to another arm's tool.
+    TooNear,
 }
 
+/// A ball that the tool stays out of, in the arm base: another arm's tool, its braking distance and the least distance around it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KeepOut {
+    /// Centre, metres.
+    pub center: Vector3<f64>,
+    /// Radius, metres.
+    pub radius_m: f64,
+}
+
+/// Most balls: one per other lane.
+pub type KeepOuts = heapless::Vec<KeepOut, 4>;
+
 /// Names of the vetoes, in the order of their numbers.
-pub const VETO_NAMES: [&str; 10] = [
+pub const VETO_NAMES: [&str; 11] = [
     "not_finite",
     "workspace",
     "no_solution",
@@ -75,6 +102,7 @@ pub const VETO_NAMES: [&str; 10] = [
     "leash",
     "first_not_measured",
     "no_baseline",
+    "too_near",
 ];
 
 /// What a command is compared with: the last one sent.
@@ -163,15 +191,20 @@ impl Guard {
         dt_s: f64,
         last: &Baseline<N>,
         measured: Option<&Pose<ArmBase, Tcp>>,
-        model: &dyn ArmModel<N>,
+        surroundings: &Surroundings<'_, N>,
     ) -> Result<(), Veto> {
-        let allowed = self.workspace.violation_m(&last.tcp, model);
+        let Surroundings { model, keep_outs } = *surroundings;
+        let allowed = self
+            .workspace
+            .outside_by_m(&last.tcp, model)
+            .max(-FORESEEN_MARGIN_M);
         let mut q_before = last.q;
         for pose in braking {
-            if self.workspace.violation_m(&pose, model) > allowed {
+            if self.workspace.outside_by_m(&pose, model) > allowed {
                 return Err(Veto::Workspace);
             }
             self.check_leash(&pose, measured)?;
+            check_keep_outs(&pose, &last.tcp, keep_outs)?;
             let q = model
                 .inverse_near(&pose, &q_before)
                 .ok_or(Veto::NoSolution)?;
@@ -285,6 +318,19 @@ fn check_limits<const N: usize>(
             now > ROUNDING && now > beyond(then, limit) + ROUNDING
         });
     if worse { Err(Veto::JointLimit) } else { Ok(()) }
+}
+
+/// Inside a ball one may go away from its centre, never nearer.
+fn check_keep_outs(
+    pose: &Pose<ArmBase, Tcp>,
+    before: &Pose<ArmBase, Tcp>,
+    keep_outs: &[KeepOut],
+) -> Result<(), Veto> {
+    let too_near = keep_outs.iter().any(|ball| {
+        let distance = (pose.position() - ball.center).norm();
+        distance < ball.radius_m && distance < (before.position() - ball.center).norm()
+    });
+    if too_near { Err(Veto::TooNear) } else { Ok(()) }
 }
 
 fn same_pose(a: &Pose<ArmBase, Tcp>, b: &Pose<ArmBase, Tcp>) -> bool {

@@ -26,20 +26,29 @@ impl Workspace {
         tcp: &Pose<ArmBase, Tcp>,
         model: &dyn ArmModel<N>,
     ) -> f64 {
+        self.outside_by_m(tcp, model).max(0.0)
+    }
+
+    /// The same with a sign: negative inside, the distance to the nearest limit.
+    pub(in crate::guard) fn outside_by_m<const N: usize>(
+        &self,
+        tcp: &Pose<ArmBase, Tcp>,
+        model: &dyn ArmModel<N>,
+    ) -> f64 {
         let p = tcp.position();
         let below = (self.min_m - p).max();
         let above = (p - self.max_m).max();
         let wrist = model.wrist_center(tcp);
-        let reach = model.reach().map_or(0.0, |ball| {
+        let reach = model.reach().map_or(f64::NEG_INFINITY, |ball| {
             (wrist - ball.center).norm() - (ball.radius - self.reach_margin_m)
         });
         let axis_min = self.axis_min_m(model);
         let axis = if axis_min > 0.0 {
             axis_min - wrist.x.hypot(wrist.y)
         } else {
-            0.0
+            f64::NEG_INFINITY
         };
-        below.max(above).max(reach).max(axis).max(0.0)
+        below.max(above).max(reach).max(axis)
     }
 
     pub(in crate::guard) fn axis_min_m<const N: usize>(&self, model: &dyn ArmModel<N>) -> f64 {

@@ -5,6 +5,9 @@
 //! clock is set in between, the difference is wrong once; it is clamped to 0..=[`QUEUE_DELAY_MAX`] here, and the caller clamps it
 //! further with what it knows (nothing in a queue can be older than the last time the queue was seen empty). So setting the wall clock
 //! neither makes a datagram younger than now nor poisons later ones.
+//!
+//! The kernel switches stamping on for the whole machine when the first socket asks for it, and does so in the background: until then it
+//! stamps a datagram when it is *read*, which looks like no delay at all. [`wait_for_stamps`] waits that out at start-up.
 
 #![deny(
     clippy::unwrap_used,
@@ -17,9 +20,11 @@
 
 use std::io;
 use std::mem;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr;
+use std::thread;
+use std::time::Duration;
 
 use crate::handoff::sys;
 use crate::time::{Span, Stamp};
@@ -55,6 +60,30 @@ pub fn prepare(fd: BorrowedFd<'_>, receive_buffer_bytes: i32) {
     ] {
         set_option(fd, option, value);
     }
+}
+
+/// Waits until datagrams are stamped on arrival, at most `limit`; true if they are. For start-up, after the first socket was prepared and
+/// while it stays open. Sends itself datagrams over loopback.
+///
+/// # Errors
+/// When no loopback socket can be had.
+pub fn wait_for_stamps(limit: Span) -> io::Result<bool> {
+    const QUEUED: Duration = Duration::from_millis(2);
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    socket.connect(socket.local_addr()?)?;
+    prepare(socket.as_fd(), 4096);
+    let started = sys::now();
+    while sys::now().age_of(started) <= limit {
+        socket.send(b"stamp?")?;
+        let sent = sys::now();
+        thread::sleep(QUEUED);
+        let received = recv_stamped(socket.as_fd(), &mut [0; 16])?;
+        // Read at least 2 ms after `sent`: a stamp of the reading would be later than that.
+        if received.is_stamped && received.received_at < sent + Span::from_ms(1) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn set_option(fd: BorrowedFd<'_>, option: libc::c_int, value: libc::c_int) {
@@ -204,8 +233,6 @@ const fn socklen<T>() -> libc::socklen_t {
 #[allow(clippy::unwrap_used, clippy::disallowed_macros)]
 mod tests {
     use super::*;
-    use std::net::UdpSocket;
-    use std::os::fd::AsFd;
 
     fn pair(bind: &str) -> (UdpSocket, UdpSocket) {
         let receiver = UdpSocket::bind(bind).unwrap();
@@ -219,10 +246,11 @@ mod tests {
     #[test]
     fn time_in_the_queue_is_taken_off() {
         let (receiver, sender) = pair("127.0.0.1:0");
+        assert!(wait_for_stamps(Span::from_ms(20_000)).unwrap());
         let before = sys::now();
         sender.send(b"hello").unwrap();
         let sent = sys::now();
-        std::thread::sleep(std::time::Duration::from_millis(60));
+        thread::sleep(Duration::from_millis(60));
         let mut buffer = [0; 16];
         let got = recv_stamped(receiver.as_fd(), &mut buffer).unwrap();
         assert_eq!(
@@ -232,7 +260,11 @@ mod tests {
         assert_eq!(got.from, sender.local_addr().unwrap());
         // Far more than the time between two clock reads, far less than the wait.
         let slack = Span::from_ms(5);
-        assert!(got.received_at + slack >= before && got.received_at <= sent + slack);
+        let (early, late) = (got.received_at - before, got.received_at - sent);
+        assert!(
+            early + slack >= Span::ZERO && late <= slack,
+            "arrived {early:?} after the first look, {late:?} after the second"
+        );
     }
 
     /// Guards: an empty queue is WouldBlock at once; a datagram longer than the buffer is cut and says so.

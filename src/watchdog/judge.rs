@@ -52,8 +52,8 @@ pub struct Ruling {
     pub stale: u8,
     /// Take over now.
     pub take_over: Option<TakeoverReason>,
-    /// This tick was itself late: the process or machine was away.
-    pub away: bool,
+    /// This tick was itself late by this much: the process or machine was away.
+    pub away: Option<Span>,
 }
 
 /// Memory of the watchdog between ticks.
@@ -83,9 +83,10 @@ impl Judge {
     pub fn rule(&mut self, look: &Look) -> Ruling {
         let away = self
             .last_tick
-            .is_some_and(|last| look.now.age_of(last) > TICK_LATE);
+            .map(|last| look.now.age_of(last))
+            .filter(|since| *since > TICK_LATE);
         self.last_tick = Some(look.now);
-        if away {
+        if away.is_some() {
             // Everybody was away, we too: what stood still meanwhile proves nothing. Spans begin anew.
             self.heartbeat = None;
             self.past_since = [None; LANES_MAX];
@@ -187,7 +188,7 @@ mod tests {
             assert_eq!(judge.rule(&look(ms, ms, true, 10)).take_over, None);
         }
         let ruling = judge.rule(&look(3_020, 18, true, 3_000));
-        assert!(ruling.away && ruling.take_over.is_none() && ruling.stale == 1);
+        assert!(ruling.away.is_some() && ruling.take_over.is_none() && ruling.stale == 1);
         // Control acts within its next cycles: it stops following.
         assert_eq!(judge.rule(&look(3_022, 19, true, 3_002)).take_over, None);
         assert_eq!(judge.rule(&look(3_040, 22, false, 3_020)).take_over, None);

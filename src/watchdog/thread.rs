@@ -19,6 +19,9 @@ use super::judge::{Judge, LaneLook, Look, TICK, TakeoverReason};
 /// Control gets this long to leave a write that it is inside of.
 const QUIET_WAIT: Span = Span::from_ms(1);
 
+/// An absence is worth a line in the log from here on.
+const AWAY_TOLD: Span = Span::from_ms(50);
+
 /// What happened, for the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchdogEvent {
@@ -46,8 +49,11 @@ pub enum WatchdogEvent {
         /// Lane index.
         lane: u8,
     },
-    /// The watchdog's own tick was late: the process or machine was away.
-    Away,
+    /// The watchdog's own tick was late: the process or machine was paused, or starved.
+    Away {
+        /// Time since the tick before.
+        by: Span,
+    },
 }
 
 impl EventKind for WatchdogEvent {
@@ -59,7 +65,7 @@ impl EventKind for WatchdogEvent {
             Self::TookOver { .. } => 1,
             Self::RevokeFailed { .. } => 2,
             Self::Escalated { .. } => 3,
-            Self::Away => 4,
+            Self::Away { .. } => 4,
         }
     }
 }
@@ -133,8 +139,10 @@ impl Watchdog {
     fn watch(&mut self) -> bool {
         let look = self.look();
         let ruling = self.judge.rule(&look);
-        if ruling.away {
-            self.events.push(WatchdogEvent::Away);
+        if let Some(by) = ruling.away
+            && by > AWAY_TOLD
+        {
+            self.events.push(WatchdogEvent::Away { by });
         }
         let mut news = false;
         for (lane, index) in (0u8..).zip(0..look.lanes_len) {

@@ -150,3 +150,199 @@ impl ModelArm {
         &self.model
     }
 }
+
+/// One sent command: when, its pose, whether it moved.
+#[derive(Debug, Clone, Copy)]
+pub struct SentCommand {
+    /// Instant of the send.
+    pub at: Stamp,
+    /// Target.
+    pub tcp: Pose<ArmBase, Tcp>,
+    /// A motion frame.
+    pub motion: bool,
+}
+
+/// A [`ModelArm`] behind the `Arm` trait: moves a period at each poll, and notes what it is sent.
+pub struct TraitArm {
+    arm: ModelArm,
+    sent: std::sync::Arc<std::sync::Mutex<Vec<SentCommand>>>,
+    records: bool,
+}
+
+impl TraitArm {
+    /// At rest at `q`. With `records`, every command is noted (which takes memory).
+    pub fn new(
+        q: [f64; 6],
+        records: bool,
+    ) -> (Self, std::sync::Arc<std::sync::Mutex<Vec<SentCommand>>>) {
+        let sent = std::sync::Arc::default();
+        (
+            Self {
+                arm: ModelArm::new(q),
+                sent: std::sync::Arc::clone(&sent),
+                records,
+            },
+            sent,
+        )
+    }
+}
+
+impl telearm::arm::Arm<6> for TraitArm {
+    fn poll(&mut self, now: Stamp, _may_configure: bool) {
+        self.arm.step(now);
+    }
+    fn state(&self) -> &ArmState<6> {
+        self.arm.state()
+    }
+    fn model(&self) -> &dyn telearm::kinematics::ArmModel<6> {
+        self.arm.model()
+    }
+    fn has_room(&mut self, _now: Stamp) -> bool {
+        true
+    }
+    fn send(
+        &mut self,
+        command: &telearm::guard::Vetted<telearm::signal::ArmCommand<6>>,
+        now: Stamp,
+    ) -> telearm::arm::SendOutcome {
+        if let telearm::signal::Target::Tcp(tcp) = command.get().target {
+            self.arm.command(&tcp);
+            if self.records {
+                let motion = command.get().motion;
+                self.sent.lock().unwrap().push(SentCommand {
+                    at: now,
+                    tcp,
+                    motion,
+                });
+            }
+        }
+        telearm::arm::SendOutcome::Sent
+    }
+    fn hold_frames(
+        &self,
+        _command: &telearm::guard::Vetted<telearm::signal::ArmCommand<6>>,
+    ) -> telearm::arm::HoldFrames {
+        telearm::arm::HoldFrames::EMPTY
+    }
+    fn arm_stop(&mut self, _now: Stamp) -> telearm::arm::SendOutcome {
+        telearm::arm::SendOutcome::Sent
+    }
+    fn recover(&mut self, _now: Stamp) {}
+    fn stop_port(&self) -> std::io::Result<Box<dyn telearm::arm::StopPort>> {
+        Err(std::io::Error::other("a model has no stop port"))
+    }
+    fn motion_fd(&self) -> Option<std::os::fd::RawFd> {
+        None
+    }
+    fn counters(&self) -> telearm::arm::ArmCounters {
+        telearm::arm::ArmCounters::default()
+    }
+}
+
+/// An engine over model arms, and the test's ends of it.
+pub struct Rig {
+    /// The engine.
+    pub engine: telearm::control::Engine,
+    /// Latch and wake.
+    pub line: std::sync::Arc<telearm::handoff::StopLine>,
+    /// The operators' mailboxes.
+    pub hands: Vec<telearm::handoff::Publisher<telearm::signal::OperatorSample>>,
+    /// What each arm was sent.
+    pub sent: Vec<std::sync::Arc<std::sync::Mutex<Vec<SentCommand>>>>,
+    /// The instant.
+    pub now: Stamp,
+    /// Cycle number.
+    pub n: u64,
+}
+
+/// One arm of a [`Rig`]: its lane's parameters, its command divisor, and its place among others.
+pub struct RigArm {
+    /// Parameters.
+    pub params: LaneParams<6>,
+    /// A command every so many cycles.
+    pub divisor: u64,
+    /// Where it stands, if tools keep apart.
+    pub place: Option<telearm::control::Neighbourhood>,
+}
+
+impl Rig {
+    /// Arms at rest, a hand for each.
+    pub fn new(arms: Vec<RigArm>, coupling: telearm::control::Coupling, records: bool) -> Self {
+        use telearm::control::{Engine, EngineParts, Lane, Listens, RunLane, Runner};
+        let line = std::sync::Arc::new(telearm::handoff::StopLine::new());
+        let (gate, _) = telearm::handoff::tx_gate();
+        let (mut lanes, mut readers, mut hands, mut sent) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (pose, rig) in arms.into_iter().enumerate() {
+            let (hand, reader) =
+                telearm::handoff::mailbox(telearm::signal::OperatorSample::default());
+            let (hold, _) = telearm::handoff::mailbox(telearm::arm::HoldFrames::EMPTY);
+            let (arm, log) = TraitArm::new(START_Q, records);
+            let listens = Listens {
+                pose,
+                gripper: None,
+                clutch: None,
+            };
+            let runner = Runner::new(Lane::new(rig.params), Box::new(arm), listens, hold)
+                .with_neighbourhood(rig.place);
+            lanes.push((Box::new(runner) as Box<dyn RunLane>, rig.divisor));
+            readers.push(reader);
+            hands.push(hand);
+            sent.push(log);
+        }
+        let engine = Engine::new(EngineParts {
+            lanes,
+            readers,
+            gate,
+            line: std::sync::Arc::clone(&line),
+            board: std::sync::Arc::default(),
+            coupling,
+            stop_asserted: Box::new(|_| None),
+        });
+        Self {
+            engine,
+            line,
+            hands,
+            sent,
+            now: Stamp::from_ms(1_000),
+            n: 0,
+        }
+    }
+
+    /// Publishes a hand pose to operator `i`, as of now.
+    pub fn hand(&mut self, i: usize, position: [f64; 3]) {
+        let pose = Pose::from_parts(
+            Vector3::from(position),
+            nalgebra::UnitQuaternion::identity(),
+        );
+        self.hands[i].publish(telearm::signal::OperatorSample {
+            received_at: self.now,
+            pose: Some(pose),
+            quality: telearm::signal::Quality::Good,
+            ..telearm::signal::OperatorSample::default()
+        });
+    }
+
+    /// One cycle, a period later.
+    pub fn cycle(&mut self) -> telearm::control::CycleDone {
+        self.now = self.now + Span::from_s(PERIOD_S);
+        self.n += 1;
+        self.engine.cycle(self.n, self.now)
+    }
+
+    /// Hands at rest until everything is ready, then engaged.
+    pub fn engage(&mut self) {
+        for i in 0..80 {
+            for hand in 0..self.hands.len() {
+                self.hand(hand, [0.0; 3]);
+            }
+            if i == 60 {
+                self.engine.request(
+                    telearm::control::Request::Engage(telearm::control::LaneSet::ALL),
+                    self.now,
+                );
+            }
+            self.cycle();
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! [`CanLink`]: the motion link of one CAN arm, and [`CanPort`], the watchdog's own way to the same bus.
+//! [`CanLink`]: the motion link of one CAN arm.
 //!
 //! ```text
 //!            ENETDOWN                      any frame received
@@ -17,12 +17,13 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::address::CanAddress;
 use super::bus_error::BusError;
 use super::bytes::{Content, FrameFormat, KernelFrame};
 use super::exclusive::Exclusive;
+use super::link_types::{GroupKind, LinkCounters, LinkOptions, Origin, Received};
 use super::local_bus::ControlByte;
 use super::open::{self, IdFilter, OpenError, SocketPlan};
+use super::port::CanPort;
 use super::receive::{Event, Receiver};
 use super::reopen::Reopener;
 use super::sys::{self, Errno, GROUP_MAX, StampSource};
@@ -37,92 +38,6 @@ const NOT_SENDING_AFTER: Span = Span::from_ms(100);
 const BUS_OFF_QUIET: Span = Span::from_ms(100);
 /// No echo for so long although the bus is alive: the echoes are lost (our queue overflowed), not the frames.
 const ECHO_LOST_AFTER: Span = Span::from_ms(1000);
-
-/// How to open a link.
-#[derive(Debug, Clone)]
-#[expect(clippy::disallowed_types, reason = "start-up")]
-pub struct LinkOptions {
-    /// Which bus.
-    pub address: CanAddress,
-    /// Identifiers to receive. Must cover everything that is sent as well, or echoes are never seen.
-    pub filters: Box<[IdFilter]>,
-    /// Frame format out.
-    pub format: FrameFormat,
-    /// The most frames that one cycle sends; at most so many are ever in flight.
-    pub cycle_frames: u16,
-    /// Where receive stamps come from.
-    pub stamps: StampSource,
-}
-
-/// Who sent a received frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// This link: the frame is on the wire.
-    Own,
-    /// Somebody else: the arm, another program on this machine, another node.
-    Bus,
-}
-
-/// A received data frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Received {
-    /// The frame.
-    pub frame: Frame,
-    /// When it arrived.
-    pub at: Stamp,
-    /// Who sent it.
-    pub origin: Origin,
-}
-
-/// What a group of frames is, which decides what may go before what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GroupKind {
-    /// A target that advances.
-    Motion,
-    /// A whole target that brakes or stays: replaces the rest of a torn group.
-    Hold,
-    /// Not a target.
-    Config,
-    /// The arm's own stop: goes before everything, room or not.
-    Stop,
-}
-
-/// Counters of a link; all only grow, but `in_flight`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LinkCounters {
-    /// Frames handed to the kernel.
-    pub frames_out: u64,
-    /// Data frames received from others.
-    pub frames_in: u64,
-    /// Own frames confirmed.
-    pub confirmed: u64,
-    /// Groups refused: no room, or a full queue.
-    pub busy: u64,
-    /// Groups of which the kernel took only a part.
-    pub torn: u64,
-    /// Datagrams that are no data frame of ours (extended, remote, odd size).
-    pub odd: u64,
-    /// Error frames of the controller, all kinds.
-    pub bus_errors: u64,
-    /// Of those: bus-off.
-    pub bus_off: u64,
-    /// Of those: nobody acknowledged.
-    pub no_ack: u64,
-    /// Of those: error-passive.
-    pub passive: u64,
-    /// Received frames that the kernel dropped because our queue was full.
-    pub dropped: u64,
-    /// Echoes given up as lost.
-    pub echoes_lost: u64,
-    /// Errors of the socket that are none of the known ones.
-    pub strange_errors: u64,
-    /// The last of those.
-    pub last_strange_errno: i32,
-    /// The interface was re-opened.
-    pub reopened: u64,
-    /// Frames handed over and not confirmed yet (a gauge).
-    pub in_flight: u64,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LinkState {
@@ -551,7 +466,8 @@ impl core::fmt::Debug for CanLink {
         f.debug_struct("CanLink")
             .field("address", &self.plan.address)
             .field("state", &self.state)
-            .field("in_flight", &self.in_flight)
+            .field("counters", &self.counters())
+            .field("refuse", &self.refuse)
             .finish_non_exhaustive()
     }
 }
@@ -583,38 +499,5 @@ impl Taken {
             self.off_at = None;
             self.restarted = true;
         }
-    }
-}
-
-/// The watchdog's own socket on the bus.
-pub struct CanPort {
-    fd: Arc<OwnedFd>,
-    receiver: Receiver,
-    used: Arc<AtomicBool>,
-}
-
-impl CanPort {
-    /// Hands frames to the kernel. A queue without room gives `Busy`: try again.
-    pub fn send(&mut self, frames: &[KernelFrame]) -> SendOutcome {
-        self.used.store(true, Ordering::Relaxed);
-        match sys::send_group(self.fd.as_raw_fd(), frames) {
-            Ok(taken) if taken == frames.len() => SendOutcome::Sent,
-            Ok(_) | Err(libc::ENOBUFS | libc::EAGAIN) => SendOutcome::Busy,
-            Err(_) => SendOutcome::NotReady,
-        }
-    }
-
-    /// Takes what has arrived. `false` when there may be more.
-    pub fn drain(&mut self, now: Stamp, mut sink: impl FnMut(&Frame, Stamp)) -> bool {
-        self.receiver.drain(self.fd.as_raw_fd(), now, |event| {
-            if let Event::Frame {
-                content: Content::Data { frame, .. },
-                at,
-                ..
-            } = event
-            {
-                sink(&frame, at);
-            }
-        })
     }
 }

@@ -34,12 +34,15 @@
 
 pub mod adapters;
 mod address;
+pub mod bare;
 mod bus_error;
 mod bytes;
 mod exclusive;
 mod link;
+mod link_types;
 pub mod local_bus;
 mod open;
+mod port;
 mod receive;
 mod reopen;
 mod sys;
@@ -47,9 +50,11 @@ mod sys;
 pub use address::{AddressError, CanAddress};
 pub use bus_error::BusError;
 pub use bytes::{Content, FrameFormat, KernelFrame};
-pub use link::{CanLink, CanPort, GroupKind, LinkCounters, LinkOptions, Origin, Received};
+pub use link::CanLink;
+pub use link_types::{GroupKind, LinkCounters, LinkOptions, Origin, Received};
 pub use local_bus::LocalBus;
 pub use open::{IdFilter, OpenError};
+pub use port::CanPort;
 pub use sys::StampSource;
 
 #[cfg(test)]

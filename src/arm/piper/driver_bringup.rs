@@ -1,4 +1,5 @@
 //! The life of a Piper: from the first frame heard to `Up`, and back after a fault. Advances by at most one step a poll.
+//! The questions are in `driver_identify`, power, mode and gripper in `driver_steps`.
 //!
 //! ```text
 //!  Listening ──all feedback──► Identifying ──► Enabling ──all six──► Moding ──echo──► Anchoring ──► Gripping ──► Up
@@ -14,91 +15,30 @@
 use super::driver::PiperDriver;
 use super::driver_faults;
 use super::driver_feedback::Table;
+use super::driver_identify::Question;
 use super::driver_report::Note;
-use super::model::{DhVariant, PiperModel};
-use super::params::DhChoice;
-use super::wire::{
-    Command, FirmwareText, FirmwareVersion, GripperPower, IdOffset, Joint, JointSelect, LimitQuery,
-    LinkConfig, LinkRole, MotionOrder, MotorSelect, ParamOrder, ParamQuery, id,
-};
+use super::wire::{Command, IdOffset, LinkConfig, LinkRole, id};
 use crate::signal::{ArmFault, ArmPhase, FaultKind};
 use crate::time::{Span, Stamp};
-use crate::units::MilliDegrees;
 
 /// Feedback at the start must not be older.
-const FRESH: Span = Span::from_ms(150);
+pub(super) const FRESH: Span = Span::from_ms(150);
 /// A first target must not be older.
 const ANCHOR_FRESH: Span = Span::from_ms(50);
 /// What is not heard by then is a fault, with a name.
 const LISTEN_FOR: Span = Span::from_ms(1000);
-/// Between two tries of a query.
-const QUERY_EVERY: Span = Span::from_ms(60);
-const QUERY_TRIES: u8 = 3;
-/// Between two enable orders.
-const ENABLE_EVERY: Span = Span::from_ms(20);
-/// After that the arm does not start.
-const ENABLE_FOR: Span = Span::from_ms(10_000);
-/// A reset needs at least so many enable orders behind it.
-const ENABLES_AFTER_RESET: u32 = 2;
-const RESET_EVERY: Span = Span::from_ms(500);
-const RESET_FOR: Span = Span::from_ms(3000);
-const MODE_EVERY: Span = Span::from_ms(100);
-const MODE_FOR: Span = Span::from_ms(3000);
-/// Between "off, errors cleared" and "on".
-const GRIPPER_CLEAR_FOR: Span = Span::from_ms(50);
-const GRIPPER_EVERY: Span = Span::from_ms(100);
-const GRIPPER_FOR: Span = Span::from_ms(1000);
 /// A cause must be gone for so long before the arm is taken up again.
 const CURED_AFTER: Span = Span::from_ms(500);
-/// Measured joints and pose may disagree by that much.
-const MISFIT_MAX_M: f64 = 0.005;
 
 /// Whether motor power may be switched on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Power {
-    /// First start, or recovery.
+    /// First start.
     MayEnable,
+    /// Recovery: and if the arm turns out to have latched a fault, it may be reset. Not longer than the listening takes.
+    MayReset,
     /// After a fault: it must still be on.
     MustBeOn,
-}
-
-/// What is asked of the arm once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Question {
-    Firmware,
-    Limits(Joint),
-    Gripper,
-}
-
-impl Question {
-    fn next(self) -> Option<Self> {
-        match self {
-            Self::Firmware => Some(Self::Limits(Joint::J1)),
-            Self::Limits(joint) => {
-                Some(Joint::from_number(joint.number() + 1).map_or(Self::Gripper, Self::Limits))
-            }
-            Self::Gripper => None,
-        }
-    }
-
-    const fn command(self) -> Command {
-        match self {
-            Self::Firmware => Command::QueryFirmware,
-            Self::Limits(joint) => {
-                Command::QueryLimits(JointSelect::One(joint), LimitQuery::AngleAndSpeed)
-            }
-            Self::Gripper => Command::Param(ParamOrder::query(ParamQuery::GripperParam)),
-        }
-    }
-
-    fn answered(self, table: &Table) -> bool {
-        match self {
-            // Enough once the version can be told; the date behind it adds nothing.
-            Self::Firmware => table.firmware.is_complete(),
-            Self::Limits(joint) => table.limits.get(joint.index()).is_some_and(Option::is_some),
-            Self::Gripper => table.gripper_param.is_some(),
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,14 +124,14 @@ impl Phase {
 }
 
 /// The time since which a phase runs. While a stop is latched nothing can be sent, so the clock stands still.
-fn run_time(since: &mut Option<Stamp>, now: Stamp, may_configure: bool) -> Span {
+pub(super) fn run_time(since: &mut Option<Stamp>, now: Stamp, may_configure: bool) -> Span {
     if !may_configure {
         *since = Some(now);
     }
     now.age_of(*since.get_or_insert(now))
 }
 
-fn due(last: Option<Stamp>, now: Stamp, every: Span) -> bool {
+pub(super) fn due(last: Option<Stamp>, now: Stamp, every: Span) -> bool {
     last.is_none_or(|at| now.age_of(at) >= every)
 }
 
@@ -255,10 +195,15 @@ impl PiperDriver {
         self.phase = Phase::Listening { since, power };
         if self.table.missing(now, FRESH).is_none() {
             // Nothing is asked of an arm that somebody else commands.
-            if let Some(fault) = driver_faults::bus_fault(&self.table, now)
-                .or_else(|| driver_faults::arm_fault(&self.table, false))
-            {
+            if let Some(fault) = driver_faults::bus_fault(&self.table, now) {
                 return self.transition_to_faulted(fault);
+            }
+            if let Some(fault) = driver_faults::arm_fault(&self.table, false) {
+                return if power == Power::MayReset {
+                    self.transition_to_resetting(fault)
+                } else {
+                    self.transition_to_faulted(fault)
+                };
             }
             return match (self.identified, power) {
                 (false, _) => {
@@ -268,7 +213,7 @@ impl PiperDriver {
                         tries: 0,
                     }
                 }
-                (true, Power::MayEnable) => self.transition_to_enabling(0),
+                (true, Power::MayEnable | Power::MayReset) => self.transition_to_enabling(0),
                 (true, Power::MustBeOn) => self.transition_to_moding_if_on(),
             };
         }
@@ -283,315 +228,6 @@ impl PiperDriver {
         };
         let fault = self.judge(now).unwrap_or(incomplete);
         self.transition_to_faulted(fault);
-    }
-
-    fn identify(
-        &mut self,
-        question: Question,
-        asked: Option<Stamp>,
-        tries: u8,
-        now: Stamp,
-        may_configure: bool,
-    ) {
-        let answered = question.answered(&self.table);
-        let given_up = tries >= QUERY_TRIES && due(asked, now, QUERY_EVERY);
-        if answered || given_up {
-            self.conclude(question, answered);
-            let next = question
-                .next()
-                .filter(|q| *q != Question::Gripper || self.params.gripper);
-            match next {
-                Some(question) => {
-                    self.phase = Phase::Identifying {
-                        question,
-                        asked: None,
-                        tries: 0,
-                    }
-                }
-                None => self.finish_identifying(),
-            }
-        } else if may_configure && due(asked, now, QUERY_EVERY) {
-            if question == Question::Firmware {
-                // Blocks carry no number: a fresh answer needs a fresh text.
-                self.table.firmware = FirmwareText::new();
-            }
-            if self.configure(&question.command(), now) {
-                self.phase = Phase::Identifying {
-                    question,
-                    asked: Some(now),
-                    tries: tries + 1,
-                };
-            }
-        }
-    }
-
-    /// Draws what can be drawn from one answer, or from its absence.
-    fn conclude(&self, question: Question, answered: bool) {
-        let report = &self.report;
-        match question {
-            Question::Firmware => match self.table.firmware.version() {
-                Some(version) => {
-                    report.set_firmware(version);
-                    if !version.is_v2() {
-                        report.add(Note::FirmwareV1);
-                    } else if version < FirmwareVersion::new(1, 7, 4) {
-                        report.add(Note::FirmwareOld);
-                    }
-                }
-                None => report.add(Note::FirmwareUnknown),
-            },
-            Question::Limits(_) if !answered => report.add(Note::LimitsUnknown),
-            Question::Limits(_) => {}
-            Question::Gripper => match self.table.gripper_param {
-                None => report.add(Note::GripperUnknown),
-                Some(param) if param.range_mm == 0 => report.add(Note::GripperStrokeUnset),
-                Some(param) if i32::from(param.range_mm) * 1000 != self.params.gripper_max_um => {
-                    report.add(Note::GripperStrokeDiffers)
-                }
-                Some(_) => {}
-            },
-        }
-    }
-
-    fn finish_identifying(&mut self) {
-        if let Some(fault) = driver_faults::absurd_limits(&self.table) {
-            return self.transition_to_sticky_fault(fault);
-        }
-        self.choose_geometry();
-        self.identified = true;
-        if self.ever_up {
-            self.transition_to_moding_if_on()
-        } else {
-            self.transition_to_enabling(0)
-        }
-    }
-
-    /// Takes the geometry that gives the measured pose. The firmware version only breaks a tie: feedback is what the arm computes with.
-    fn choose_geometry(&self) {
-        let (Some(angles), Some(pose)) = (self.table.joints.value(), self.table.pose.value())
-        else {
-            return;
-        };
-        let (q, measured) = (angles.map(MilliDegrees::as_rad), pose.to_pose().position());
-        let misfit_m = |model: &PiperModel| (model.fk(&q).position() - measured).norm();
-        let (newer, older) = (misfit_m(&self.newer_model), misfit_m(&self.older_model));
-        let by_firmware = self
-            .table
-            .firmware
-            .version()
-            .map_or(DhVariant::Offset, DhVariant::of);
-        let best = if (newer - older).abs() < 1e-3 {
-            by_firmware
-        } else if newer < older {
-            DhVariant::Offset
-        } else {
-            DhVariant::Old
-        };
-        let fits = newer.min(older) <= MISFIT_MAX_M;
-        if !fits {
-            self.report.add(Note::GeometryMisfit);
-        }
-        let chosen = match self.params.dh {
-            DhChoice::Auto => best,
-            DhChoice::Offset => DhVariant::Offset,
-            DhChoice::NoOffset => DhVariant::Old,
-        };
-        if fits && chosen != best {
-            self.report.add(Note::GeometryChoice);
-        }
-        self.report.set_geometry(chosen);
-    }
-
-    fn reset(
-        &mut self,
-        fault: ArmFault,
-        since: Option<Stamp>,
-        ordered: Option<Stamp>,
-        now: Stamp,
-        may_configure: bool,
-    ) {
-        if ordered.is_none() && !may_configure {
-            // A recovery asked for under a latched stop is not kept for later: the arm would drop when the stop is reset.
-            return self.transition_to_faulted(fault);
-        }
-        let mut since = since;
-        let waited = run_time(&mut since, now, may_configure);
-        let heard_since = |at: Stamp| {
-            self.table.status.stamp().is_some_and(|heard| heard > at)
-                && self
-                    .table
-                    .drivers
-                    .iter()
-                    .all(|d| d.stamp().is_some_and(|heard| heard > at))
-        };
-        if ordered.is_some_and(heard_since)
-            && driver_faults::arm_fault(&self.table, false).is_none()
-        {
-            return self.transition_to_enabling(ENABLES_AFTER_RESET);
-        }
-        if waited >= RESET_FOR {
-            let fault = ArmFault {
-                kind: FaultKind::StartTimeout,
-                joint: 0,
-                code: id::MOTION,
-            };
-            return self.transition_to_sticky_fault(fault);
-        }
-        let sent = may_configure
-            && due(ordered, now, RESET_EVERY)
-            && self.configure(&Command::Motion(MotionOrder::RESET_DROPS_ARM), now);
-        self.phase = Phase::Resetting {
-            fault,
-            since,
-            ordered: if sent { Some(now) } else { ordered },
-        };
-    }
-
-    fn enable(&mut self, now: Stamp, may_configure: bool) {
-        let Phase::Enabling {
-            mut since,
-            first,
-            last,
-            orders,
-            least,
-        } = self.phase
-        else {
-            return;
-        };
-        let waited = run_time(&mut since, now, may_configure);
-        if orders >= least
-            && self
-                .table
-                .all_enabled(now, FRESH, first.unwrap_or_default())
-        {
-            return self.transition_to_moding();
-        }
-        if waited >= ENABLE_FOR {
-            let off = |d: &crate::signal::Aged<super::wire::DriverState>| {
-                d.value().is_none_or(|s| !s.flags.enabled())
-            };
-            let joint = Joint::ALL
-                .into_iter()
-                .zip(&self.table.drivers)
-                .find(|(_, d)| off(d))
-                .map_or(0, |(j, _)| j.number());
-            return self.transition_to_sticky_fault(ArmFault::joint(
-                FaultKind::StartTimeout,
-                joint,
-                id::POWER,
-            ));
-        }
-        let order = Command::Power {
-            motors: MotorSelect::Joints,
-            on: true,
-        };
-        let sent = may_configure && due(last, now, ENABLE_EVERY) && self.configure(&order, now);
-        self.phase = if sent {
-            Phase::Enabling {
-                since,
-                first: first.or(Some(now)),
-                last: Some(now),
-                orders: orders.saturating_add(1),
-                least,
-            }
-        } else {
-            Phase::Enabling {
-                since,
-                first,
-                last,
-                orders,
-                least,
-            }
-        };
-    }
-
-    fn take_mode(
-        &mut self,
-        since: Option<Stamp>,
-        first: Option<Stamp>,
-        last: Option<Stamp>,
-        now: Stamp,
-        may_configure: bool,
-    ) {
-        let mut since = since;
-        let waited = run_time(&mut since, now, may_configure);
-        let echoed =
-            first.is_some_and(|at| self.table.status.stamp().is_some_and(|heard| heard > at));
-        if echoed && self.mode_is_ours() {
-            self.link.forget_rest();
-            self.phase = Phase::Anchoring;
-            return;
-        }
-        if waited >= MODE_FOR {
-            return self.transition_to_sticky_fault(ArmFault {
-                kind: FaultKind::StartTimeout,
-                joint: 0,
-                code: id::MODE,
-            });
-        }
-        let sent = may_configure && due(last, now, MODE_EVERY) && self.order_mode(now);
-        self.phase = if sent {
-            Phase::Moding {
-                since,
-                first: first.or(Some(now)),
-                last: Some(now),
-            }
-        } else {
-            Phase::Moding { since, first, last }
-        };
-    }
-
-    fn grip(
-        &mut self,
-        since: Option<Stamp>,
-        cleared: Option<Stamp>,
-        enabled: Option<Stamp>,
-        now: Stamp,
-        may_configure: bool,
-    ) {
-        let mut since = since;
-        let waited = run_time(&mut since, now, may_configure);
-        let Some(gripper) = self.table.gripper.fresh(now, FRESH) else {
-            if self.params.gripper {
-                self.report.add(Note::GripperAbsent);
-            }
-            return self.transition_to_up();
-        };
-        let on = gripper.flags.enabled() && gripper.flags.faults() == 0;
-        let answered =
-            enabled.is_none_or(|at| self.table.gripper.stamp().is_some_and(|heard| heard > at));
-        // A gripper that is on stays on: switching it off would drop what it holds.
-        let untouched = cleared.is_none();
-        if !self.params.gripper || (on && (untouched || enabled.is_some()) && answered) {
-            return self.transition_to_up();
-        }
-        if waited >= GRIPPER_FOR {
-            self.report.add(Note::GripperOff);
-            return self.transition_to_up();
-        }
-        let (mut cleared, mut enabled) = (cleared, enabled);
-        if may_configure {
-            match cleared {
-                None => {
-                    if self.order_gripper_stay(GripperPower::DisableClear, now) {
-                        cleared = Some(now);
-                    }
-                }
-                Some(at)
-                    if now.age_of(at) >= GRIPPER_CLEAR_FOR && due(enabled, now, GRIPPER_EVERY) =>
-                {
-                    if self.order_gripper_stay(GripperPower::Enable, now) {
-                        enabled = Some(now);
-                    }
-                }
-                Some(_) => {}
-            }
-        }
-        self.phase = Phase::Gripping {
-            since,
-            cleared,
-            enabled,
-        };
     }
 
     /// A fault whose cause is gone for a while leads back to listening. Nothing is sent from here.
@@ -678,25 +314,29 @@ impl PiperDriver {
                 && (kind == FaultKind::StartTimeout
                     || driver_faults::arm_fault(&self.table, false).is_some()) =>
             {
-                self.enabled_before = false;
-                self.phase = Phase::Resetting {
-                    fault,
-                    since: None,
-                    ordered: None,
-                };
+                self.transition_to_resetting(fault);
             }
-            _ => self.transition_to_listening(Power::MayEnable),
+            _ => self.transition_to_listening(Power::MayReset),
         }
     }
 
-    fn transition_to_listening(&mut self, power: Power) {
-        if power == Power::MayEnable {
+    pub(super) fn transition_to_listening(&mut self, power: Power) {
+        if power != Power::MustBeOn {
             self.enabled_before = false;
         }
         self.phase = Phase::Listening { since: None, power };
     }
 
-    fn transition_to_enabling(&mut self, least: u32) {
+    pub(super) const fn transition_to_resetting(&mut self, fault: ArmFault) {
+        self.enabled_before = false;
+        self.phase = Phase::Resetting {
+            fault,
+            since: None,
+            ordered: None,
+        };
+    }
+
+    pub(super) fn transition_to_enabling(&mut self, least: u32) {
         self.phase = Phase::Enabling {
             since: None,
             first: None,
@@ -706,7 +346,7 @@ impl PiperDriver {
         };
     }
 
-    fn transition_to_moding(&mut self) {
+    pub(super) fn transition_to_moding(&mut self) {
         self.enabled_before = true;
         self.phase = Phase::Moding {
             since: None,
@@ -715,7 +355,7 @@ impl PiperDriver {
         };
     }
 
-    fn transition_to_moding_if_on(&mut self) {
+    pub(super) fn transition_to_moding_if_on(&mut self) {
         self.enabled_before = true;
         match driver_faults::arm_fault(&self.table, true) {
             Some(fault) => self.transition_to_faulted(fault),
@@ -723,12 +363,12 @@ impl PiperDriver {
         }
     }
 
-    const fn transition_to_up(&mut self) {
+    pub(super) const fn transition_to_up(&mut self) {
         self.ever_up = true;
         self.phase = Phase::Up;
     }
 
-    const fn transition_to_faulted(&mut self, fault: ArmFault) {
+    pub(super) const fn transition_to_faulted(&mut self, fault: ArmFault) {
         self.phase = Phase::Faulted {
             fault,
             clear_since: None,
@@ -736,7 +376,7 @@ impl PiperDriver {
         };
     }
 
-    const fn transition_to_sticky_fault(&mut self, fault: ArmFault) {
+    pub(super) const fn transition_to_sticky_fault(&mut self, fault: ArmFault) {
         self.phase = Phase::Faulted {
             fault,
             clear_since: None,

@@ -703,6 +703,36 @@ fn found_stopped() {
     assert_eq!(rig.sent(), []);
 }
 
+/// Guards: a recovery asked for in a moment of silence still does its work when the arm talks again at once, and is forgotten when not.
+#[test]
+fn recovery_in_a_moment_of_silence() {
+    for (silence_ms, resets) in [(500, true), (2500, false)] {
+        let mut rig = Rig::with(
+            StartState {
+                stopped: true,
+                ..StartState::default()
+            },
+            |_| {},
+        );
+        rig.run_until_fault(1000);
+        rig.arm.faults.silent = true;
+        rig.run_until(
+            500,
+            |rig| matches!(rig.phase(), ArmPhase::Faulted(f) if f.kind == FaultKind::FeedbackLost),
+        );
+        rig.driver.recover(rig.now);
+        rig.run_ms(silence_ms);
+        rig.arm.faults.silent = false;
+        if resets {
+            rig.run_until_up();
+        } else {
+            rig.run_ms(2000);
+            assert!(matches!(rig.phase(), ArmPhase::Faulted(f) if f.kind == FaultKind::ArmStopped));
+            assert_eq!(rig.sent(), []);
+        }
+    }
+}
+
 /// Guards: a motor without power comes back only by a recovery, which needs no reset then.
 #[test]
 fn lost_power_needs_recovery() {
@@ -1017,7 +1047,7 @@ fn nothing_dangerous_in_any_order_of_faults() {
         "mode_refused",
         "gripper_absent",
     ];
-    for seed in 1..=12 {
+    for seed in 1..=5 {
         let mut dice = Dice(seed * 0x9E37_79B9);
         let mut rig = Rig::new();
         let mut was_up = false;

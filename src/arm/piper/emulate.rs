@@ -7,25 +7,25 @@
 
 #![allow(clippy::disallowed_types, reason = "not on a real-time path")]
 
+pub use super::emulate_faults::{EmulatorFaults, FAULT_NAMES};
 use super::model::{
     Choice, DhVariant, IkFailure, JOINT_ACCELERATION_RAD_S2, JOINT_RANGES, JOINT_SPEED_MAX_RAD_S,
     PiperModel,
 };
 use super::wire::{
-    ArmStatus, Command, ConfigAck, ControlMode, ControlOrder, DriverFlags, DriverState, EndPose,
-    Feedback, GripperFeedback, GripperFlags, GripperOrder, GripperParamState, GripperPower, Joint,
-    JointLimits, JointPart, JointSelect, JointSet, LimitQuery, LinkRole, MotionOrder, MotionState,
-    MotorSelect, MotorState, MoveMode, MoveOrder, ParamQuery, Status, StopOrder, TeachState, id,
+    ArmStatus, Command, ConfigAck, ControlMode, ControlOrder, EndPose, Feedback, GripperOrder,
+    GripperParamState, GripperPower, Joint, JointLimits, JointSelect, LimitQuery, LinkRole,
+    MotionOrder, MotorSelect, MoveMode, MoveOrder, ParamQuery, StopOrder, id,
 };
 use crate::arm::frame::Frame;
-use crate::units::{Micrometres, MilliDegrees, round_i32};
+use crate::units::{MilliDegrees, round_i32};
 
 /// One step of the simulation, s.
 pub const STEP_S: f64 = 0.001;
 /// Steps of one 200 Hz period.
-const FAST_STEPS: u64 = 5;
+pub(super) const FAST_STEPS: u64 = 5;
 /// Steps of one 40 Hz period.
-const SLOW_STEPS: u64 = 25;
+pub(super) const SLOW_STEPS: u64 = 25;
 /// Sink under the arm's own stop, rad/s [guess].
 const SINK_RAD_S: f64 = 0.1;
 /// Fall without power, rad/s² [guess].
@@ -38,111 +38,6 @@ const GRIPPER_M_S: f64 = 0.1;
 const ENABLES_AFTER_RESET: u8 = 2;
 /// A posture that the arm's own inverse kinematics give back: elbow up, tool forward.
 pub const START_POSTURE: [f64; 6] = [0.0, 1.3, -1.2, 0.0, 0.5, 0.0];
-
-/// What goes wrong, switchable at any time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "independent switches")]
-pub struct EmulatorFaults {
-    /// Says nothing and hears nothing.
-    pub silent: bool,
-    /// Leader: sends commands, and no feedback.
-    pub leader: bool,
-    /// This joint's motor and driver frames stop.
-    pub joint_silent: Option<Joint>,
-    /// This joint's driver reports an error, the arm status 9.
-    pub joint_fault: Option<Joint>,
-    /// This joint's motor is too hot.
-    pub over_temperature: Option<Joint>,
-    /// This joint's supply is too low.
-    pub under_voltage: Option<Joint>,
-    /// The arm reports a collision, and this joint's driver too.
-    pub collision: Option<Joint>,
-    /// Feedback keeps flowing with the same numbers.
-    pub frozen: bool,
-    /// Joint 1 turns slowly, whatever is ordered.
-    pub drifting: bool,
-    /// Enable orders have no effect.
-    pub enable_refused: bool,
-    /// This joint loses its power.
-    pub joint_disabled: Option<Joint>,
-    /// Mode orders have no effect.
-    pub mode_refused: bool,
-    /// In drag teaching.
-    pub teach: bool,
-    /// Somebody else sends commands as well.
-    pub foreign: bool,
-    /// The controller is bus-off: an error frame, then silence.
-    pub bus_off: bool,
-    /// Answers with firmware S-V1.5-1.
-    pub old_firmware: bool,
-    /// Does not answer queries.
-    pub mute_queries: bool,
-    /// Joint limits read -0.1..-0.1 deg.
-    pub absurd_limits: bool,
-    /// The gripper's stroke was never set.
-    pub stroke_unset: bool,
-    /// No gripper.
-    pub gripper_absent: bool,
-}
-
-/// Names for the command line, in the order of [`EmulatorFaults::set`].
-pub const FAULT_NAMES: &[&str] = &[
-    "silent",
-    "leader",
-    "joint_silent",
-    "joint_fault",
-    "over_temperature",
-    "under_voltage",
-    "collision",
-    "frozen",
-    "drifting",
-    "enable_refused",
-    "joint_disabled",
-    "mode_refused",
-    "teach",
-    "foreign",
-    "bus_off",
-    "old_firmware",
-    "mute_queries",
-    "absurd_limits",
-    "stroke_unset",
-    "gripper_absent",
-];
-
-impl EmulatorFaults {
-    /// Switches a fault by name, `silent` or `joint_fault=3` (joint 2 when none is given). `None`: no such fault.
-    pub fn set(&mut self, text: &str, on: bool) -> Option<()> {
-        let (name, joint) = match text.split_once('=') {
-            Some((name, number)) => (name, Joint::from_number(number.parse().ok()?)?),
-            None => (text, Joint::J2),
-        };
-        let joint = on.then_some(joint);
-        match name {
-            "silent" => self.silent = on,
-            "leader" => self.leader = on,
-            "joint_silent" => self.joint_silent = joint,
-            "joint_fault" => self.joint_fault = joint,
-            "over_temperature" => self.over_temperature = joint,
-            "under_voltage" => self.under_voltage = joint,
-            "collision" => self.collision = joint,
-            "frozen" => self.frozen = on,
-            "drifting" => self.drifting = on,
-            "enable_refused" => self.enable_refused = on,
-            "joint_disabled" => self.joint_disabled = joint,
-            "mode_refused" => self.mode_refused = on,
-            "teach" => self.teach = on,
-            "foreign" => self.foreign = on,
-            "bus_off" => self.bus_off = on,
-            "old_firmware" => self.old_firmware = on,
-            "mute_queries" => self.mute_queries = on,
-            "absurd_limits" => self.absurd_limits = on,
-            "stroke_unset" => self.stroke_unset = on,
-            "gripper_absent" => self.gripper_absent = on,
-            _ => return None,
-        }
-        Some(())
-    }
-}
 
 /// How the arm is when the emulator starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -176,27 +71,27 @@ impl Default for StartState {
 pub struct EmulatedPiper {
     /// What goes wrong.
     pub faults: EmulatorFaults,
-    model: PiperModel,
-    q: [f64; 6],
-    dq: [f64; 6],
-    q_goal: [f64; 6],
-    enabled: [bool; 6],
-    enables_needed: u8,
+    pub(super) model: PiperModel,
+    pub(super) q: [f64; 6],
+    pub(super) dq: [f64; 6],
+    pub(super) q_goal: [f64; 6],
+    pub(super) enabled: [bool; 6],
+    pub(super) enables_needed: u8,
     /// An arm that never had power since the start lies on its support.
-    supported: bool,
-    control: ControlMode,
-    movement: MoveMode,
-    speed_percent: u8,
-    stopped: bool,
-    refusal: ArmStatus,
-    pose_parts: EndPose,
-    joint_parts: [MilliDegrees; 6],
-    gripper_um: f64,
-    gripper_goal_um: f64,
-    gripper_on: bool,
-    frozen: Option<([f64; 6], f64)>,
-    steps: u64,
-    answers: Vec<Frame>,
+    pub(super) supported: bool,
+    pub(super) control: ControlMode,
+    pub(super) movement: MoveMode,
+    pub(super) speed_percent: u8,
+    pub(super) stopped: bool,
+    pub(super) refusal: ArmStatus,
+    pub(super) pose_parts: EndPose,
+    pub(super) joint_parts: [MilliDegrees; 6],
+    pub(super) gripper_um: f64,
+    pub(super) gripper_goal_um: f64,
+    pub(super) gripper_on: bool,
+    pub(super) frozen: Option<([f64; 6], f64)>,
+    pub(super) steps: u64,
+    pub(super) answers: Vec<Frame>,
 }
 
 impl EmulatedPiper {
@@ -569,149 +464,6 @@ impl EmulatedPiper {
             _ => {}
         }
     }
-
-    /// What a leader arm sends: commands.
-    fn lead(&mut self, step: u64, out: &mut Vec<Frame>) {
-        self.answers.clear();
-        if step.is_multiple_of(FAST_STEPS) {
-            out.extend(Command::joint_frames(self.q.map(millidegrees)));
-        }
-    }
-
-    fn report(&mut self, step: u64, out: &mut Vec<Frame>) {
-        let (q, gripper_um) = if self.faults.frozen {
-            *self.frozen.get_or_insert((self.q, self.gripper_um))
-        } else {
-            self.frozen = None;
-            (self.q, self.gripper_um)
-        };
-        let joint_silent = |joint: Joint| self.faults.joint_silent == Some(joint);
-        // The frames of one period are spread over it, as on a real bus.
-        match step % FAST_STEPS {
-            0 => {
-                out.push(Feedback::Status(self.status()).encode());
-                let pose = self.model.fk(&q);
-                if let Ok(pose) = EndPose::from_pose(&pose, &EndPose::default()) {
-                    out.extend(pose.feedback_frames());
-                }
-            }
-            1 => {
-                out.extend(
-                    JointPart::split(q.map(millidegrees))
-                        .map(|part| Feedback::Joints(part).encode()),
-                );
-                if !self.faults.gripper_absent {
-                    out.push(Feedback::Gripper(self.gripper_state(gripper_um)).encode());
-                }
-            }
-            2 => {
-                let dq = if self.faults.frozen {
-                    [0.0; 6]
-                } else {
-                    self.dq
-                };
-                for ((joint, q), dq) in Joint::ALL.into_iter().zip(q).zip(dq) {
-                    if !joint_silent(joint) {
-                        let speed_mrad_s = round_i32(dq * 1e3)
-                            .and_then(|v| i16::try_from(v).ok())
-                            .unwrap_or(i16::MAX);
-                        let motor = MotorState {
-                            speed_mrad_s,
-                            current_ma: 200,
-                            position_mrad: round_i32(q * 1e3).unwrap_or(0),
-                        };
-                        out.push(Feedback::Motor(joint, motor).encode());
-                    }
-                }
-            }
-            _ => {}
-        }
-        if step % SLOW_STEPS == 4 {
-            for joint in Joint::ALL {
-                if !joint_silent(joint) {
-                    out.push(Feedback::Driver(joint, self.driver_state(joint)).encode());
-                }
-            }
-        }
-    }
-
-    fn status(&self) -> Status {
-        let f = &self.faults;
-        let status = if self.stopped {
-            ArmStatus::Stopped
-        } else if f.collision.is_some() {
-            ArmStatus::Collision
-        } else if f.joint_fault.is_some() {
-            ArmStatus::JointFault
-        } else {
-            self.refusal
-        };
-        let there = self
-            .q
-            .iter()
-            .zip(&self.q_goal)
-            .all(|(q, goal)| (q - goal).abs() < 1e-3);
-        Status {
-            control: if f.teach {
-                ControlMode::Teach
-            } else {
-                self.control
-            },
-            status,
-            movement: self.movement,
-            teach: if f.teach {
-                TeachState::Record
-            } else {
-                TeachState::Off
-            },
-            motion: if there {
-                MotionState::Reached
-            } else {
-                MotionState::NotReached
-            },
-            trajectory_point: 0,
-            beyond_limit: JointSet::default(),
-            silent: JointSet(f.joint_silent.map_or(0, |joint| 1 << joint.index())),
-        }
-    }
-
-    fn driver_state(&self, joint: Joint) -> DriverState {
-        let f = &self.faults;
-        let hot = f.over_temperature == Some(joint);
-        let bits = [
-            (f.under_voltage == Some(joint), 0),
-            (hot, 1),
-            (f.collision == Some(joint), 4),
-            (f.joint_fault == Some(joint), 5),
-            (self.enabled.get(joint.index()).is_some_and(|on| *on), 6),
-        ];
-        let flags = bits
-            .iter()
-            .fold(0_u8, |flags, (on, bit)| flags | (u8::from(*on) << bit));
-        DriverState {
-            bus_decivolt: if f.under_voltage == Some(joint) {
-                180
-            } else {
-                240
-            },
-            driver_temp_c: 35,
-            motor_temp_c: if hot { 95 } else { 38 },
-            flags: DriverFlags(flags),
-            bus_current_ma: 300,
-        }
-    }
-
-    fn gripper_state(&self, um: f64) -> GripperFeedback {
-        GripperFeedback {
-            stroke: Micrometres(round_i32(um).unwrap_or(0)),
-            effort_mnm: 0,
-            flags: GripperFlags(0x80 | (u8::from(self.gripper_on) << 6)),
-        }
-    }
-}
-
-fn millidegrees(rad: f64) -> MilliDegrees {
-    MilliDegrees::from_rad(rad).unwrap_or_default()
 }
 
 /// Eleven blocks of eight characters, laid out as the device's document says.

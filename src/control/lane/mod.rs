@@ -3,8 +3,10 @@
 //! Each cycle has two passes over all lanes, as in an analyse-then-act loop. [`Lane::assess`] looks and changes nothing but memory of
 //! what was seen; [`Lane::act`] moves the mode, makes the command. What the command becomes is told afterwards by [`Lane::sent`].
 
+use nalgebra::Vector3;
+
 use crate::geometry::{ArmBase, Pose, Tcp, angle_between};
-use crate::guard::{Guard, GuardLimits, Veto, Vetted};
+use crate::guard::{Guard, GuardLimits, KeepOut, Veto, Vetted};
 use crate::kinematics::ArmModel;
 use crate::retarget::{Anchor, GripperPickup};
 use crate::shaping::{JointShaper, Limits, ScalarShaper, ScalarState, Shaper, Tracker};
@@ -19,13 +21,17 @@ mod goal;
 
 use super::edges::{EdgeGate, EdgeNews};
 use super::group::GroupView;
-use super::motion::{Candidate, Context, Shapers, Stream};
+use super::motion::{Candidate, Context, Motion, Shapers, Stream, frozen};
 use super::params::{LaneParams, OnStop};
 use super::report::{LaneCounters, LaneReport, Slowed};
 use super::rest::RestDetector;
 
-/// Commands in a row that could not be sent before the stream counts as broken.
-const MISSED_MAX: u32 = 3;
+/// A gap in the commands: after this long the arm counts as come to rest on the last target, and motion goes on from rest.
+const STALLED_AFTER_S: f64 = 0.012;
+/// After this long the stream is broken and the lane disengages.
+const BROKEN_AFTER_S: f64 = 0.1;
+/// A tool on a joint-space way stops within this.
+const JOINT_WAY_BRAKING_M: f64 = 0.05;
 /// Joint-space ways have their own, generous cap on the tool's speed; the joints' limits are what holds.
 const JOINT_WAY_TOOL_SPEED: f64 = 2.0;
 const JOINT_WAY_TOOL_TURN: f64 = 12.0;
@@ -57,6 +63,8 @@ pub struct LaneInputs<'a, const N: usize> {
     pub arm: &'a ArmState<N>,
     /// The arm's geometry.
     pub model: &'a dyn ArmModel<N>,
+    /// Other arms' tools, to stay away from.
+    pub keep_outs: &'a [KeepOut],
     /// The stop latch.
     pub stop: Option<StopWhy>,
     /// The watchdog has taken over.
@@ -208,6 +216,23 @@ impl<const N: usize> Lane<N> {
         &self.params
     }
 
+    /// Where the tool is commanded, and how far it would still go if it braked now; `None` while nothing is commanded.
+    #[must_use]
+    pub fn footprint(&self) -> Option<(Vector3<f64>, f64)> {
+        // What has been made and not sent yet counts as if it had been.
+        let made = self.candidate.as_ref().map(|c| &c.stream);
+        let stream = made.or(self.stream.as_ref())?;
+        let way = match &stream.motion {
+            Motion::Tcp(state) => (self.shapers.follow.stopping_point(state).position()
+                - state.pose.position())
+            .norm(),
+            // A joint way is slow; what it may still do is bounded generously.
+            Motion::Joint(state) if state.is_at_rest() => 0.0,
+            Motion::Joint(_) => JOINT_WAY_BRAKING_M,
+        };
+        Some((stream.baseline.tcp.position(), way))
+    }
+
     /// The state as of the last `act`.
     #[must_use]
     pub fn report(&self) -> LaneReport {
@@ -274,12 +299,24 @@ impl<const N: usize> Lane<N> {
             self.missed += 1;
             self.counters.not_sent += 1;
             self.slowed = Slowed::Bus;
-            let sent_before = self.stream.as_ref().is_some_and(|s| s.baseline.sent);
-            if self.missed >= MISSED_MAX && sent_before {
-                // The arm has come to rest on the last target by itself; the stream begins anew from where it is measured.
-                self.stream = None;
-                self.stream_broke = true;
-            }
+            self.note_gap();
+        }
+    }
+
+    /// What a gap in the commands means. A hiccup of the bus is waited out; in a longer one the arm comes to rest on its last target, so
+    /// motion goes on from rest; after a still longer one nothing is known of the arm's way and the stream begins anew where it is
+    /// measured.
+    fn note_gap(&mut self) {
+        let gap_s = f64::from(self.missed) * self.params.command_period_s;
+        let Some(stream) = self.stream.as_mut().filter(|s| s.baseline.sent) else {
+            return;
+        };
+        if gap_s > BROKEN_AFTER_S {
+            self.stream = None;
+            self.stream_broke = true;
+        } else if gap_s > STALLED_AFTER_S && !stream.motion.is_at_rest() {
+            self.counters.stalls += 1;
+            stream.motion = frozen(stream);
         }
     }
 
@@ -464,6 +501,7 @@ impl<const N: usize> Lane<N> {
             guard_joints: &self.guard_joints,
             model: inputs.model,
             measured: inputs.arm.tcp.value(),
+            keep_outs: inputs.keep_outs,
             arm_space: self.params.arm_space,
             home_in_joints: self.params.home_in_joints,
             stiffness: self.stiffness(inputs.now),

@@ -8,7 +8,10 @@ use std::os::fd::AsFd;
 use mio::net::UdpSocket;
 
 use crate::rt::net;
+use crate::time::Span;
 
+/// Usually there after a few milliseconds; more only on a machine that is overloaded.
+const STAMPS_WITHIN: Span = Span::from_ms(500);
 /// Some hundred small datagrams: seconds of a 50 Hz sender. More would only keep old ones.
 const RECEIVE_BUFFER_BYTES: i32 = 212_992;
 
@@ -62,6 +65,8 @@ impl BoundPort {
         match UdpSocket::bind(listen) {
             Ok(socket) => {
                 net::prepare(socket.as_fd(), RECEIVE_BUFFER_BYTES);
+                // Without stamps the port works too, only a backlog is recognised less sharply.
+                let _ = net::wait_for_stamps(STAMPS_WITHIN);
                 Ok(Self(socket))
             }
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(OpenError::PortInUse {

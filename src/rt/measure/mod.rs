@@ -1,16 +1,14 @@
-//! The measuring loops behind `telearm bench wake` and `telearm bench stop`.
+//! The measuring loops behind `telearm bench wake`, and what all benchmarks share: ratios, bars, a prepared host.
 //!
 //! On a machine that others use too (a laptop, a virtual machine) absolute latencies say more about the others than about us. So each loop runs
 //! beside a bare one that does the minimum, in the same process, on the same core, in the same milliseconds, and what is judged is the
 //! ratio of their quantiles. Blocks of time one after the other would not do: with the very same code they differ by a factor of two.
 //! Maxima are reported and never judged.
 
-mod stop;
 mod wake;
 
 use std::fmt;
 
-pub use stop::{StopRun, StopSetup, stop};
 pub use wake::{WakeRun, WakeSetup, wake};
 
 use super::Refusal;
@@ -100,8 +98,16 @@ pub const STOP_BAR: Bar = Bar {
     p999: f64::INFINITY,
 };
 
+/// Deadline to last frame over a bare loop that does the same reads and writes.
+pub const CYCLE_BAR: Bar = Bar {
+    p50: 1.3,
+    p99: 1.3,
+    p999: f64::INFINITY,
+};
+
 /// Locks memory and holds the C-state request while a measurement runs; what was refused is part of its result.
-fn prepare_host() -> (Option<DmaLatency>, Vec<Refusal>) {
+#[must_use]
+pub fn prepare_host() -> (Option<DmaLatency>, Vec<Refusal>) {
     let mut refusals = Vec::new();
     if let Err(refusal) = memory::lock_all() {
         refusals.push(refusal);
@@ -113,15 +119,22 @@ fn prepare_host() -> (Option<DmaLatency>, Vec<Refusal>) {
 }
 
 /// A seeded source of jitter (xorshift), so that runs can be repeated.
-struct Jitter(u64);
+#[derive(Debug)]
+pub struct Jitter(u64);
 
 impl Jitter {
+    /// From a seed, which must not be zero.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     /// The next number below `bound`.
-    fn below(&mut self, bound: u64) -> u64 {
+    pub const fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        self.0 % bound.max(1)
+        self.0 % if bound == 0 { 1 } else { bound }
     }
 }
 

@@ -8,7 +8,7 @@ use super::Named;
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 540.0;
 const LEFT: f64 = 80.0;
-const RIGHT: f64 = 940.0;
+const RIGHT: f64 = 910.0;
 const TOP: f64 = 60.0;
 const BOTTOM: f64 = 480.0;
 /// Told apart in grey print and by most colour-blind eyes; the dash pattern helps further.

@@ -77,8 +77,8 @@ const DEMO: &[Leg] = &[
     leg(1.4, STILL, STILL, 1.0),
     leg(1.0, STILL, STILL, 1.0),
 ];
-/// The first leg after the engage gesture.
-const DEMO_REPEAT_FROM: usize = 3;
+/// The first leg after the engage gesture: reaches alone.
+const REACHES_FROM: usize = 3;
 
 const REST: &[Leg] = &[leg(10.0, STILL, STILL, 1.0)];
 const CLUTCH: &[Leg] = &[leg(10.0, STILL, STILL, 0.05)];
@@ -90,14 +90,15 @@ impl Script {
         match name {
             ScriptName::Demo => Self {
                 legs: DEMO,
-                repeat_from: DEMO_REPEAT_FROM,
+                // The gesture comes round again: a lane that was disengaged is engaged anew, a following one closes its gripper.
+                repeat_from: 0,
             },
             ScriptName::Rest => Self {
                 legs: REST,
                 repeat_from: 0,
             },
             ScriptName::Reach => Self {
-                legs: DEMO.split_at(DEMO_REPEAT_FROM).1,
+                legs: DEMO.split_at(REACHES_FROM).1,
                 repeat_from: 0,
             },
             ScriptName::Clutch => Self {

@@ -61,9 +61,9 @@ fn play_config(config: Config, seconds: f64, engage: EngageBy) -> Outcome {
     out
 }
 
-/// Guards: the demo's hand engages exactly once by pinch, then moves without a jump, a freeze or a refusal, for two minutes; in both frames.
+/// Guards: the demo's hand engages once in each round by pinch, and moves without a jump, a freeze or a refusal, for two minutes; in both frames.
 #[test]
-fn demo_engages_once_and_moves_cleanly() {
+fn demo_engages_in_each_round_and_moves_cleanly() {
     for frame in [Frame::OpenxrRh, Frame::UnityLh] {
         let outcome = play_config(
             Config {
@@ -76,7 +76,8 @@ fn demo_engages_once_and_moves_cleanly() {
         assert_eq!(outcome.samples.len(), 6000);
         assert_eq!(outcome.drops, 0);
         let counts = outcome.counts;
-        assert_eq!((counts.engages, counts.jumps, counts.frozen), (1, 0, 0));
+        // Rounds of 13 s; the squeezes of the gripper are too short for a gesture.
+        assert_eq!((counts.engages, counts.jumps, counts.frozen), (10, 0, 0));
         let forward = |s: &OperatorSample| s.pose.unwrap().position().x;
         let far = outcome.samples.iter().map(forward).fold(f64::MIN, f64::max);
         assert!(
