@@ -11,6 +11,7 @@ mod emulate;
 mod frame_check;
 mod home;
 mod latency;
+mod log_pipe;
 mod run;
 mod status;
 mod track;
@@ -78,7 +79,7 @@ impl Outcome {
 /// Parses the arguments, runs the command, gives the exit status: 0 good, 1 refused or failed, 2 usage.
 #[must_use]
 pub fn main() -> ExitCode {
-    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("info")).init();
+    start_log();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(usage) => {
@@ -107,6 +108,7 @@ pub fn main() -> ExitCode {
         Command::Can(command) => command.run(),
         Command::Bench(command) => command.run(),
     };
+    log_pipe::flush();
     match outcome {
         Ok(Outcome::Good) => ExitCode::SUCCESS,
         Ok(Outcome::Refused) => ExitCode::from(1),
@@ -117,6 +119,17 @@ pub fn main() -> ExitCode {
             ExitCode::from(1)
         }
     }
+}
+
+fn start_log() {
+    use std::io::IsTerminal;
+    let mut log =
+        env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("info"));
+    if std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
+        log.write_style(env_logger::WriteStyle::Always);
+    }
+    log.target(env_logger::Target::Pipe(Box::new(log_pipe::LogPipe)))
+        .init();
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {

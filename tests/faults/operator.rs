@@ -322,8 +322,12 @@ fn lose_tracking(rig: &Rig) -> Stamp {
 #[test]
 fn tracking_lost_shorter_than_the_hard_limit() {
     let rig = Rig::new();
-    rig.hand().set(|h| h.opening = 0.7);
     rig.follow();
+    // The gripper is picked up where it is: half open.
+    for percent in 30..70 {
+        rig.hand().set(|h| h.opening = f64::from(percent) / 100.0);
+        rig.hand().wait_sent(1);
+    }
     pause(500);
     let lost = lose_tracking(&rig);
     rig.wait("holds", |s| {

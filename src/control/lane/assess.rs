@@ -3,6 +3,7 @@
 use crate::geometry::{ArmBase, Pose, Tcp, angle_between};
 use crate::signal::{ArmPhase, Quality};
 use crate::supervisor::{Freshness, Inhibit, InhibitSet, Mode};
+use crate::time::Span;
 
 use super::{Findings, Lane, LaneInputs};
 use crate::control::group::LaneStanding;
@@ -10,10 +11,16 @@ use crate::control::group::LaneStanding;
 /// A pinch this closed counts as hold-to-run where the device has no clutch of its own.
 const PINCH_CLOSED: f64 = 0.3;
 
+/// After an absence of our own, feedback is old because nobody read it: it counts as lost only when it is still old after this.
+const AWAY_GRACE: Span = Span::from_ms(50);
+
 impl<const N: usize> Lane<N> {
     /// First pass: looks at everything, decides nothing.
     pub fn assess(&mut self, inputs: &LaneInputs<'_, N>) -> LaneStanding {
         let now = inputs.now;
+        if inputs.away {
+            self.feedback_lost_from = now + AWAY_GRACE;
+        }
         self.rest.feed(&inputs.arm.tcp);
         let sample = inputs.sample;
         if let Some(sample) = sample
@@ -77,7 +84,12 @@ impl<const N: usize> Lane<N> {
             (Some(a), Some(b)) => Some(a.max(b)),
             _ => None,
         };
-        Freshness::of(oldest, limits.hold_after, limits.hard_after)
+        let freshness = Freshness::of(oldest, limits.hold_after, limits.hard_after);
+        if freshness == Freshness::Hard && inputs.now < self.feedback_lost_from {
+            Freshness::Soft
+        } else {
+            freshness
+        }
     }
 
     pub(super) fn clutch(&self, inputs: &LaneInputs<'_, N>) -> Option<bool> {

@@ -123,6 +123,8 @@ pub struct Lane<const N: usize> {
     tracked: Option<Stamp>,
     leader_anchor: Option<([f64; N], [f64; N])>,
     last_usable: Option<Stamp>,
+    /// Old feedback is not called lost before this.
+    feedback_lost_from: Stamp,
     stream: Option<Stream<N>>,
     stream_broke: bool,
     candidate: Option<Candidate<N>>,
@@ -191,6 +193,7 @@ impl<const N: usize> Lane<N> {
             tracked: None,
             leader_anchor: None,
             last_usable: None,
+            feedback_lost_from: Stamp::default(),
             stream: None,
             stream_broke: false,
             candidate: None,
