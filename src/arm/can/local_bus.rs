@@ -27,6 +27,7 @@ use super::open::{self, OpenError, SocketPlan};
 use super::receive::{Event, Receiver};
 use super::sys::{self, BATCH_MAX, GROUP_MAX, RecvBuffer, StampSource, UnixName};
 use crate::arm::frame::Frame;
+use crate::rt::sched::{self, Policy, Wanted};
 use crate::time::Stamp;
 
 /// Members at one time; more are turned away.
@@ -104,6 +105,16 @@ pub struct LocalBus {
     thread: Option<JoinHandle<()>>,
 }
 
+/// A wire does not wait for compilers: where we may, the bus (and the emulated arm on it) runs before ordinary threads, and behind every
+/// thread of the product. A refusal is no matter; a busy machine then delays it.
+pub(in crate::arm) fn urgent(name: &'static str) {
+    let _ = sched::apply(Wanted {
+        name,
+        policy: Policy::Fifo(10),
+        cpu: None,
+    });
+}
+
 impl LocalBus {
     /// Serves a bus at `address` with a thread of its own.
     ///
@@ -115,7 +126,10 @@ impl LocalBus {
         bus.thread = Some(
             thread::Builder::new()
                 .name("local-bus".into())
-                .spawn(move || serve(&hub, &ended))?,
+                .spawn(move || {
+                    urgent("local-bus");
+                    serve(&hub, &ended);
+                })?,
         );
         Ok(bus)
     }
