@@ -37,15 +37,15 @@ fn tests() -> BTreeSet<String> {
             for line in text.lines().map(str::trim) {
                 if line.starts_with("#[test]") {
                     is_test = true;
-                } else if let Some(rest) = line.strip_prefix("fn ") {
-                    if std::mem::take(&mut is_test) {
-                        let name: String = rest
-                            .chars()
-                            .take_while(|c| c.is_alphanumeric() || *c == '_')
-                            .collect();
-                        names.insert(format!("{module}::{name}"));
-                        names.insert(name);
-                    }
+                } else if let Some(rest) = line.strip_prefix("fn ")
+                    && std::mem::take(&mut is_test)
+                {
+                    let name: String = rest
+                        .chars()
+                        .take_while(|c| c.is_alphanumeric() || *c == '_')
+                        .collect();
+                    names.insert(format!("{module}::{name}"));
+                    names.insert(name);
                 }
             }
         }
