@@ -112,7 +112,7 @@ struct Elbow {
 fn wrist_continued(m: &Matrix3<f64>, seed4: f64) -> Option<[f64; 3]> {
     let (x, y) = (m.m13, m.m23);
     let sin5 = (x * x + y * y).sqrt();
-    if !(sin5 > CLEAR_OF_SINGULAR) {
+    if sin5.is_nan() || sin5 <= CLEAR_OF_SINGULAR {
         return None;
     }
     let (q4, side) = nearer_of_opposites(y.atan2(x), seed4);
