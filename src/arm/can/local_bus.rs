@@ -27,7 +27,11 @@ use super::open::{self, OpenError, SocketPlan};
 use super::receive::{Event, Receiver};
 use super::sys::{self, BATCH_MAX, GROUP_MAX, RecvBuffer, StampSource, UnixName};
 use crate::arm::frame::Frame;
-use crate::rt::sched::{self, Policy, Wanted};
+use thread_priority::{
+    RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
+    set_thread_priority_and_policy, thread_native_id,
+};
+
 use crate::time::Stamp;
 
 /// Members at one time; more are turned away.
@@ -107,12 +111,13 @@ pub struct LocalBus {
 
 /// A wire does not wait for compilers: where we may, the bus (and the emulated arm on it) runs before ordinary threads, and behind every
 /// thread of the product. A refusal is no matter; a busy machine then delays it.
-pub(in crate::arm) fn urgent(name: &'static str) {
-    let _ = sched::apply(Wanted {
-        name,
-        policy: Policy::Fifo(10),
-        cpu: None,
-    });
+pub(in crate::arm) fn urgent() {
+    const PRIORITY: u8 = 10;
+    let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
+    if let Ok(value) = ThreadPriorityValue::try_from(PRIORITY) {
+        let priority = ThreadPriority::Crossplatform(value);
+        let _ = set_thread_priority_and_policy(thread_native_id(), priority, policy);
+    }
 }
 
 impl LocalBus {
@@ -127,7 +132,7 @@ impl LocalBus {
             thread::Builder::new()
                 .name("local-bus".into())
                 .spawn(move || {
-                    urgent("local-bus");
+                    urgent();
                     serve(&hub, &ended);
                 })?,
         );

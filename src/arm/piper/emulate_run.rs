@@ -57,7 +57,7 @@ impl PiperEmulator {
         let thread = thread::Builder::new()
             .name("piper-emulator".into())
             .spawn(move || {
-                local_bus::urgent("piper-emulator");
+                local_bus::urgent();
                 run(node, &address, EmulatedPiper::new(start), &for_thread, &end);
             })
             .map_err(|source| OpenError::Io {
