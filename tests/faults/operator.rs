@@ -333,7 +333,8 @@ fn tracking_lost_shorter_than_the_hard_limit() {
     rig.wait("holds", |s| {
         s.mode(0) == "holding" && s.detail(0) == "tracking_lost"
     });
-    pause(500);
+    // An unchanged stroke is repeated every 500 ms.
+    pause(850);
     let back = clock::now();
     {
         let tap = rig.side().tap();
