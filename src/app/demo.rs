@@ -1,6 +1,7 @@
 //! The demo's other halves: an emulated headset on real UDP, an emulated arm on a local bus. The pipeline between them is the real one.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result};
 
@@ -34,8 +35,7 @@ pub(super) fn prepare(plan: &mut Plan) -> Result<Emulated> {
     };
     for (index, arm) in plan.arms.iter_mut().enumerate() {
         let ArmKindPlan::Piper(piper) = &mut arm.kind;
-        let address: CanAddress =
-            format!("local:@telearm-demo-{}-{index}", std::process::id()).parse()?;
+        let address: CanAddress = bus_name(index).parse()?;
         let bus = LocalBus::start(&address).context("cannot start the demo's bus")?;
         let start = StartState {
             q: piper.home_deg.map(f64::to_radians),
@@ -56,6 +56,13 @@ pub(super) fn prepare(plan: &mut Plan) -> Result<Emulated> {
         emulated.frames.push(settings.frame);
     }
     Ok(emulated)
+}
+
+/// A bus name of this run alone, and within the process too.
+fn bus_name(arm: usize) -> String {
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    format!("local:@telearm-demo-{}-{run}-{arm}", std::process::id())
 }
 
 impl Emulated {

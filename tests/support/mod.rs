@@ -197,7 +197,7 @@ impl telearm::arm::Arm<6> for TraitArm {
     fn model(&self) -> &dyn telearm::kinematics::ArmModel<6> {
         self.arm.model()
     }
-    fn has_room(&mut self, _now: Stamp) -> bool {
+    fn has_room(&mut self, _now: Stamp, _motion: bool) -> bool {
         true
     }
     fn send(

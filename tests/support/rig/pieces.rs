@@ -66,8 +66,8 @@ impl Arm<6> for Troubled {
     fn model(&self) -> &dyn ArmModel<6> {
         self.arm.model()
     }
-    fn has_room(&mut self, now: Stamp) -> bool {
-        self.arm.has_room(now)
+    fn has_room(&mut self, now: Stamp, motion: bool) -> bool {
+        self.arm.has_room(now, motion)
     }
     fn send(&mut self, command: &Vetted<ArmCommand<6>>, now: Stamp) -> SendOutcome {
         self.arm.send(command, now)
