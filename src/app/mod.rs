@@ -60,7 +60,7 @@ pub fn run(mut plan: Plan, options: RunOptions) -> Result<ExitReport> {
     let server = open_socket(&plan, &options, &line)?;
     let mut opened = build::open(&plan, &line, options.emulate, options.dry_run)?;
     let _operators = match emulated {
-        Some(demo) => Some(demo.start_operators(&opened.operators)?),
+        Some(demo) => Some(demo.start_operators(&plan, &opened.operators)?),
         None => None,
     };
     let threads = threads::start(&plan, &mut opened, line, require_rt)?;

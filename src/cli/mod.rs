@@ -2,6 +2,7 @@
 
 mod act;
 mod bench;
+mod calibrate;
 mod can;
 mod check;
 mod decode;
@@ -58,6 +59,8 @@ enum Command {
     #[command(subcommand)]
     Can(can::CanCommand),
     #[command(subcommand)]
+    Calibrate(calibrate::CalibrateCommand),
+    #[command(subcommand)]
     Bench(bench::BenchCommand),
 }
 
@@ -106,6 +109,7 @@ pub fn main() -> ExitCode {
         Command::Emulate(command) => command.run(),
         Command::Decode(args) => args.run(),
         Command::Can(command) => command.run(),
+        Command::Calibrate(command) => command.run(),
         Command::Bench(command) => command.run(),
     };
     log_pipe::flush();

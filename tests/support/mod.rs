@@ -72,6 +72,8 @@ pub fn params() -> LaneParams<6> {
             hold_after: Span::from_ms(100),
             hard_after: Span::from_ms(500),
         },
+        gripper_hold_after: Span::from_ms(100),
+        clutch_release_after: Span::from_ms(100),
         feedback_stale: Stale {
             hold_after: Span::from_ms(50),
             hard_after: Span::from_ms(250),
@@ -81,6 +83,7 @@ pub fn params() -> LaneParams<6> {
         engage_ramp: Span::ZERO,
         frame_verified: true,
         hold_to_run: false,
+        clutch_is_other: false,
         keep_anchor: false,
         command_period_s: PERIOD_S,
     }

@@ -88,6 +88,30 @@ pub struct LaneOutput<const N: usize> {
     pub left: Option<Mode>,
 }
 
+/// What the hold-to-run clutch does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Clutch {
+    /// This lane has none.
+    Absent,
+    /// Heard of, and not held.
+    Released,
+    /// Held.
+    Pressed,
+    /// Not heard of in time, or its hand is not usable: let go, and not by the operator.
+    Lost,
+}
+
+impl Clutch {
+    /// Held or not. A clutch that is not heard of is a clutch let go.
+    const fn is_held(self) -> Option<bool> {
+        match self {
+            Self::Absent => None,
+            Self::Pressed => Some(true),
+            Self::Released | Self::Lost => Some(false),
+        }
+    }
+}
+
 /// What `assess` found, kept for `act`.
 #[derive(Debug, Clone, Copy)]
 struct Findings {
@@ -96,7 +120,7 @@ struct Findings {
     operator: Freshness,
     feedback: Freshness,
     quality: Quality,
-    clutch: Option<bool>,
+    clutch: Clutch,
     goal: Option<Pose<ArmBase, Tcp>>,
 }
 
@@ -352,7 +376,7 @@ impl<const N: usize> Lane<N> {
             group_holds: group.holds,
             group_engages: group.engages,
             absolute: self.params.mapping.is_absolute(),
-            hold_to_run: f.clutch == Some(true),
+            hold_to_run: f.clutch == Clutch::Pressed,
             arrived,
             approach_too_far: self.params.mapping.is_absolute() && self.too_far(f.goal.as_ref()),
             home: inputs.requests.home,

@@ -1,7 +1,12 @@
 //! The emulator drives a real session, tick by tick, with a fake clock.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+use std::net::UdpSocket;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use super::*;
+use crate::operator::emulate::Running;
 use crate::operator::gesture::EngageBy;
 use crate::operator::rctp::{Session, Settings};
 use crate::operator::{Body, DatagramSession, SessionCounts};
@@ -180,7 +185,11 @@ fn thread_sends_over_a_socket() {
     receiver
         .set_read_timeout(Some(Duration::from_secs(20)))
         .unwrap();
-    let mut running = Running::start(receiver.local_addr().unwrap(), Config::default()).unwrap();
+    let mut running = Running::start(
+        receiver.local_addr().unwrap(),
+        Emulator::new(Config::default()),
+    )
+    .unwrap();
     let mut buffer = [0; 64];
     for _ in 0..5 {
         assert_eq!(receiver.recv(&mut buffer).unwrap(), wire::PACKET_LEN);
