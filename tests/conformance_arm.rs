@@ -185,7 +185,7 @@ impl<const N: usize> Bench<N> {
     fn send(&mut self, command: &Vetted<ArmCommand<N>>) -> SendOutcome {
         let now = clock::now();
         self.arm.poll(now, true);
-        if self.arm.has_room(now) {
+        if self.arm.has_room(now, command.get().motion) {
             self.arm.send(command, now)
         } else {
             SendOutcome::Busy
@@ -516,7 +516,7 @@ fn can_echoes_and_filters() {
         link.send_group(&[frame; 3], GroupKind::Motion, clock::now()),
         SendOutcome::Sent
     );
-    assert!(!link.has_room(3));
+    assert!(!link.has_room(3, GroupKind::Motion));
     other.send(&[frame, Frame::new(0x300, [0; 8])]);
     let (mut own, mut foreign) = (0, 0);
     let began = Instant::now();
@@ -533,7 +533,7 @@ fn can_echoes_and_filters() {
         sleep(Duration::from_millis(1));
     }
     assert_eq!((own, foreign), (3, 1));
-    assert!(link.has_room(5) && link.counters().in_flight == 0);
+    assert!(link.has_room(5, GroupKind::Motion) && link.counters().in_flight == 0);
 }
 
 /// Guards, on SocketCAN: an error frame of the controller is read as what it says.

@@ -1,6 +1,8 @@
 //! Rules that every registered operator device keeps (listed in `telearm::operator`), run over the registry; mutated golden vectors; no heap
 //! on good and bad input. The golden vectors themselves are run by `tests/golden.rs`.
 
+#[path = "golden_families/glove.rs"]
+mod glove;
 #[path = "golden_families/rctp.rs"]
 mod rctp;
 
@@ -15,9 +17,11 @@ use serde_json::Value;
 use telearm::handoff::{LastUsable, SourceId, StopLine, mailbox};
 use telearm::operator::io::BoundPort;
 use telearm::operator::io::Drained;
-use telearm::operator::io::udp::Outlets;
+use telearm::operator::io::Source as _;
+use telearm::operator::io::SourceStats;
+use telearm::operator::io::udp::{Outlets, Seat, UdpSource};
+use telearm::operator::rctp::Settings;
 use telearm::operator::rctp::wire::{Flags, Packet, emit};
-use telearm::operator::rctp::{Settings, serve, stats};
 use telearm::operator::registry::{DEVICES, DatagramKit, Device, find};
 use telearm::operator::{Body, Break, DatagramSession, SessionCounts, Verdict};
 use telearm::rt::alloc::{CountingAllocator, HeapUse, counted, is_installed};
@@ -36,7 +40,7 @@ fn the_heap_counter_works() {
 fn datagram_devices() -> impl Iterator<Item = (&'static dyn Device, DatagramKit)> {
     DEVICES
         .iter()
-        .filter_map(|d| d.datagrams().map(|kit| (*d, kit)))
+        .flat_map(|d| d.datagrams().into_iter().map(|kit| (*d, kit)))
 }
 
 /// 50 Hz on a fake clock.
@@ -51,14 +55,13 @@ fn sample(verdict: Verdict) -> Option<OperatorSample> {
     }
 }
 
-/// Every datagram of the golden files of a device.
+/// Every datagram of the golden files of a device's protocols.
 fn golden_datagrams(device: &dyn Device) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
-    for file in [
-        format!("{}.jsonl", device.id()),
-        format!("{}_seq.jsonl", device.id()),
-    ] {
-        for line in golden_lines(&file) {
+    for protocol in device.protocols() {
+        let names = ["", "_seq"].map(|kind| format!("{}{kind}.jsonl", protocol.name));
+        let files = names.iter().filter(|name| golden_path(name).exists());
+        for line in files.flat_map(|name| golden_lines(name)) {
             let single = line.get("hex").into_iter();
             let steps = line
                 .get("steps")
@@ -73,9 +76,14 @@ fn golden_datagrams(device: &dyn Device) -> Vec<Vec<u8>> {
     found
 }
 
+fn golden_path(file: &str) -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(file)
+}
+
 fn golden_lines(file: &str) -> Vec<Value> {
-    let path = format!("{}/tests/golden/{file}", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).expect("golden file");
+    let text = std::fs::read_to_string(golden_path(file)).expect("golden file");
     let lines = text.lines().filter(|l| !l.trim().is_empty());
     lines
         .map(|l| serde_json::from_str(l).expect("one JSON value a line"))
@@ -107,8 +115,13 @@ fn registry_is_well_formed() {
             !device.ports().is_empty() && !device.setup().is_empty(),
             "{id}"
         );
-        assert!(device.decode(&[]).is_object(), "{id}");
+        for protocol in device.protocols() {
+            assert!((protocol.decode)(&[]).is_object(), "{}", protocol.name);
+        }
     }
+    let protocols: Vec<_> = DEVICES.iter().flat_map(|d| d.protocols()).collect();
+    let names: HashSet<_> = protocols.iter().map(|p| p.name).collect();
+    assert_eq!(names.len(), protocols.len(), "a protocol has one decoder");
     for (device, kit) in datagram_devices() {
         assert_eq!(
             (kit.session)().drop_reasons(),
@@ -132,6 +145,7 @@ fn good_streams_are_good() {
             assert_eq!(sample.pose.is_some(), yields.pose);
             assert_eq!(sample.leader_joints_len > 0, yields.joints);
             assert_eq!(sample.opening.is_some(), yields.opening);
+            assert!(yields.clutch || sample.clutch_pressed.is_none());
             assert_eq!(sample.edges, Edges::default());
         }
     }
@@ -282,11 +296,11 @@ fn sessions_never_allocate() {
             seen
         });
         assert!(
-            seen.0 > 0 && seen.1 > 0,
+            (seen.0 > 0) == kit.with_stop.is_some() && seen.1 > 0,
             "{}: the vectors exercise something",
-            device.id()
+            kit.name
         );
-        assert_eq!(heap, HeapUse::NONE, "{}", device.id());
+        assert_eq!(heap, HeapUse::NONE, "{}", kit.name);
     }
 }
 
@@ -295,12 +309,13 @@ fn sessions_never_allocate() {
 #[test]
 fn serving_a_socket_never_allocates() {
     let settings = Settings::on_loopback(0);
-    let port = BoundPort::bind(settings.listen).expect("a free port");
+    let rctp_device = find("rctp").expect("registered");
+    let port = BoundPort::bind(settings.door.listen).expect("a free port");
     let to = port.local_addr().expect("bound");
     let (publisher, mut reader) = mailbox(OperatorSample::default());
     let (line, stats, last_usable) = (
         Arc::new(StopLine::new()),
-        stats(),
+        Arc::new(SourceStats::new(rctp_device.drop_reasons())),
         Arc::new(LastUsable::new()),
     );
     let outlets = Outlets {
@@ -310,13 +325,13 @@ fn serving_a_socket_never_allocates() {
         stats: Arc::clone(&stats),
         id: SourceId::operator(0),
     };
-    let mut source = serve(&settings, port, outlets);
+    let mut source = UdpSource::new(port, Seat::of(&settings, outlets));
     let poll = mio::Poll::new().expect("a poller");
     let (owner, stranger) = (
         UdpSocket::bind("127.0.0.1:0").expect("a socket"),
         UdpSocket::bind("127.0.0.1:0").expect("a socket"),
     );
-    let vectors = golden_datagrams(find("rctp").expect("registered"));
+    let vectors = golden_datagrams(rctp_device);
     let mut uses = HeapUse::NONE;
     for chunk in vectors.chunks(50) {
         for bytes in chunk {
@@ -478,12 +493,74 @@ fn golden_rctp_seq_can_fail() {
     }
 }
 
+/// Guards: the glove checkers would notice: every packet fails when its kind or its action is expected otherwise, and every frame when
+/// its hand or one of its parts is.
+#[test]
+fn golden_glove_can_fail() {
+    let families: [(&str, fn(&Value)); 2] = [
+        ("fnim.jsonl", glove::check_fnim),
+        ("fsnh.jsonl", glove::check_fsnh),
+    ];
+    for (file, check) in families {
+        for line in golden_lines(file) {
+            let is_frame = line["expect"]["kind"] == "frame";
+            let keys: &[&str] = if is_frame {
+                &["kind", "action", "hand", "frame_number"]
+            } else {
+                &["kind", "action", "reason"]
+            };
+            for key in keys {
+                let mut wrong = line.clone();
+                wrong["expect"][key] = "something else".into();
+                let checked = catch_unwind(AssertUnwindSafe(|| check(&wrong)));
+                assert!(checked.is_err(), "{file} {} {key}", line["id"]);
+            }
+            for part in [
+                "/expect/slots/ring/ok",
+                "/expect/joints/20/ok",
+                "/expect/imu/ok",
+            ] {
+                let mut wrong = line.clone();
+                let Some(ok) = wrong.pointer_mut(part) else {
+                    continue;
+                };
+                *ok = Value::Bool(!ok.as_bool().expect("a bool"));
+                let checked = catch_unwind(AssertUnwindSafe(|| check(&wrong)));
+                assert!(checked.is_err(), "{file} {} {part}", line["id"]);
+            }
+        }
+    }
+}
+
+/// Guards: the rules that the glove sequences are judged by would notice: each fails when one of its steps is expected otherwise, or its
+/// loss or restart is.
+#[test]
+fn golden_glove_seq_can_fail() {
+    for line in golden_lines("fnim_seq.jsonl") {
+        let fails = |wrong: &Value| {
+            catch_unwind(AssertUnwindSafe(|| glove::check_sequence(wrong))).is_err()
+        };
+        for i in 0..line["steps"].as_array().expect("steps").len() {
+            let mut wrong = line.clone();
+            wrong["steps"][i]["expect"] = "untracked".into();
+            assert!(fails(&wrong), "{} step {i}", line["id"]);
+        }
+        let mut wrong = line.clone();
+        wrong["final"]["lost"] = serde_json::json!({ "left": 77 });
+        assert!(fails(&wrong), "{} lost", line["id"]);
+        let mut wrong = line.clone();
+        let rearm = line["final"]["rearm_needed"].as_bool().unwrap_or(false);
+        wrong["final"]["rearm_needed"] = Value::Bool(!rearm);
+        assert!(fails(&wrong), "{} rearm_needed", line["id"]);
+    }
+}
+
 /// Guards: the defaults of RCTP are those of the design: hold after 100 ms, disengage after 500 ms.
 #[test]
 fn rctp_defaults() {
     let settings = Settings::on_loopback(0);
     assert_eq!(
-        (settings.hold_after, settings.disengage_after),
+        (settings.door.hold_after, settings.door.disengage_after),
         (Span::from_ms(100), Span::from_ms(500))
     );
 }

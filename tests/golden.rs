@@ -17,6 +17,8 @@ use serde_json::Value;
 
 #[path = "golden_families/chains.rs"]
 mod chains;
+#[path = "golden_families/glove.rs"]
+mod glove;
 #[path = "golden_families/piper_fk.rs"]
 mod piper_fk;
 #[path = "golden_families/piper_rx.rs"]
@@ -57,6 +59,9 @@ const FAMILIES: &[Family] = &[
     }),
     ("rctp.jsonl", |_| asserting(rctp::check_packet)),
     ("rctp_seq.jsonl", |_| asserting(rctp::check_sequence)),
+    ("fnim.jsonl", |_| asserting(glove::check_fnim)),
+    ("fnim_seq.jsonl", |_| asserting(glove::check_sequence)),
+    ("fsnh.jsonl", |_| asserting(glove::check_fsnh)),
 ];
 
 /// Files beside the families that are no cases by themselves.

@@ -1,5 +1,6 @@
 //! From a validated plan to opened sources, opened arms and assembled lanes. Nothing runs yet.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
@@ -9,12 +10,11 @@ use crate::arm::piper::params::{DriveMode, PiperParams};
 use crate::arm::registry::{AnyArm, ArmPlan as ArmBuild, ArmReport, BuiltArm};
 use crate::arm::{Arm, HoldFrames};
 use crate::config::frame::FrameStore;
-use crate::config::{ArmKindPlan, ArmTraits, DevicePlan, LanePlan, OperatorPlan, Plan};
+use crate::config::{ArmKindPlan, ArmTraits, LanePlan, OperatorPlan, Plan};
 use crate::control::{ArmSpace, Lane, Listens, Neighbourhood, RunLane, Runner, Stale};
 use crate::handoff::{LastUsable, Reader, SourceId, StopLine, mailbox};
-use crate::operator::io::udp::Outlets;
+use crate::operator::io::udp::{Outlets, Seat, UdpSource};
 use crate::operator::io::{BoundPort, Source, SourceStats};
-use crate::operator::rctp;
 use crate::signal::OperatorSample;
 use crate::time::Span;
 use crate::watchdog::Ward;
@@ -26,7 +26,7 @@ pub(super) struct OpenOperator {
     /// Age of its newest usable sample.
     pub last_usable: Arc<LastUsable>,
     /// Where it listens, with the port that the kernel gave if 0 was asked for.
-    pub listen: std::net::SocketAddr,
+    pub listen: SocketAddr,
     /// Hold limit and disengage limit.
     pub limits: (Span, Span),
     /// Its axes are verified.
@@ -70,14 +70,7 @@ pub(super) fn open(
         wards: Vec::new(),
         reports: Vec::new(),
     };
-    for (index, operator) in (0u16..).zip(&plan.operators) {
-        let verified = exempt
-            || operator.device.frame().is_none_or(|frame| {
-                store.is_verified(&operator.name, operator.device.kind(), frame)
-            });
-        open_operator(operator, index, line, verified, &mut opened)
-            .with_context(|| format!("operator \"{}\"", operator.name))?;
-    }
+    open_operators(plan, line, &store, exempt, &mut opened)?;
     for lane in &plan.lanes {
         let arm = plan
             .arms
@@ -94,36 +87,79 @@ pub(super) fn open(
     Ok(opened)
 }
 
-fn open_operator(
-    operator: &OperatorPlan,
-    index: u16,
+/// A port that is open, and the first operator that listens to it.
+struct OpenPort<'a> {
+    first: &'a OperatorPlan,
+    listen: SocketAddr,
+    source: UdpSource,
+}
+
+/// Opens the operators in the order of the plan; those that share a port get one socket.
+fn open_operators(
+    plan: &Plan,
     line: &Arc<StopLine>,
-    verified: bool,
+    store: &FrameStore,
+    exempt: bool,
     opened: &mut Opened,
 ) -> Result<()> {
-    let DevicePlan::Rctp(settings) = &operator.device;
-    let port = BoundPort::bind(settings.listen)?;
-    let listen = port.local_addr()?;
-    let (publisher, reader) = mailbox(OperatorSample::default());
-    let stats = rctp::stats();
-    let last_usable = Arc::new(LastUsable::new());
-    let outlets = Outlets {
-        publisher,
-        last_usable: Arc::clone(&last_usable),
-        stop_line: Arc::clone(line),
-        stats: Arc::clone(&stats),
-        id: SourceId::operator(index),
-    };
-    opened.sources.push(rctp::serve(settings, port, outlets));
-    opened.readers.push(reader);
-    opened.operators.push(OpenOperator {
-        stats,
-        last_usable,
-        listen,
-        limits: (settings.hold_after, settings.disengage_after),
-        frame_verified: verified,
-    });
+    let mut ports: Vec<OpenPort<'_>> = Vec::new();
+    for (index, operator) in (0u16..).zip(&plan.operators) {
+        let settings = operator.device.settings();
+        let (publisher, reader) = mailbox(OperatorSample::default());
+        let stats = Arc::new(SourceStats::new(settings.session().drop_reasons()));
+        let last_usable = Arc::new(LastUsable::new());
+        let outlets = Outlets {
+            publisher,
+            last_usable: Arc::clone(&last_usable),
+            stop_line: Arc::clone(line),
+            stats: Arc::clone(&stats),
+            id: SourceId::operator(index),
+        };
+        let listen = take_seat(&mut ports, operator, Seat::of(settings, outlets))
+            .with_context(|| format!("operator \"{}\"", operator.name))?;
+        let stale = operator.device.stale();
+        opened.readers.push(reader);
+        opened.operators.push(OpenOperator {
+            stats,
+            last_usable,
+            listen,
+            limits: (stale.hold_after, stale.hard_after),
+            frame_verified: exempt
+                || settings.frame().is_none_or(|frame| {
+                    store.is_verified(&operator.name, settings.device(), frame)
+                }),
+        });
+    }
+    for port in ports {
+        opened.sources.push(Box::new(port.source));
+    }
     Ok(())
+}
+
+/// At the port that is open already, if it is one to be shared; else at a new one. Gives the address, with the kernel's port if 0 was
+/// asked for.
+fn take_seat<'a>(
+    ports: &mut Vec<OpenPort<'a>>,
+    operator: &'a OperatorPlan,
+    seat: Seat,
+) -> Result<SocketAddr> {
+    let shared = ports
+        .iter_mut()
+        .find(|p| p.first.device.shares_port_with(&operator.device));
+    if let Some(port) = shared {
+        if port.source.share(seat).is_err() {
+            bail!("too many operators at UDP {}", port.listen);
+        }
+        return Ok(port.listen);
+    }
+    let bound = BoundPort::bind(operator.device.listen())?;
+    let listen = bound.local_addr()?;
+    ports.push(OpenPort {
+        first: operator,
+        listen,
+        source: UdpSource::new(bound, seat),
+    });
+    Ok(listen)
 }
 
 fn add_lane(
@@ -178,14 +214,14 @@ fn add<const N: usize>(
 where
     Runner<N>: RunLane + 'static,
 {
-    let (Some(operator), Some(arm_plan), Some(source)) = (
-        plan.operators.get(lane.operator),
-        plan.arms.get(lane.arm),
-        opened.operators.get(lane.operator),
-    ) else {
+    let (Some(arm_plan), Some(source)) =
+        (plan.arms.get(lane.arm), opened.operators.get(lane.operator))
+    else {
         bail!("the plan's cross references are broken");
     };
-    let params = lane.params(operator, arm_plan, traits, source.frame_verified);
+    let params = lane
+        .params(plan, traits, source.frame_verified)
+        .context("the plan's cross references are broken")?;
     let arm: Box<dyn Arm<N>> = if dry_run {
         Box::new(super::dry::DryArm::new(arm))
     } else {

@@ -1,14 +1,15 @@
-//! The demo's other halves: an emulated headset on real UDP, an emulated arm on a local bus. The pipeline between them is the real one.
+//! The demo's other halves: emulated devices on real UDP, an emulated arm on a local bus. The pipeline between them is the real one.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result};
 
 use crate::arm::can::{CanAddress, LocalBus};
 use crate::arm::piper::emulate::{EmulatorFaults, StartState};
 use crate::arm::piper::emulate_run::PiperEmulator;
-use crate::config::{ArmKindPlan, DevicePlan, Plan};
-use crate::operator::rctp::emulate::{Config, Running};
+use crate::config::{ArmKindPlan, Plan};
+use crate::operator::emulate::Running;
 
 use super::build::OpenOperator;
 
@@ -16,7 +17,6 @@ use super::build::OpenOperator;
 pub(super) struct Emulated {
     _buses: Vec<LocalBus>,
     _arms: Vec<PiperEmulator>,
-    frames: Vec<crate::operator::rctp::Frame>,
 }
 
 /// The emulated hands; they end with this.
@@ -30,12 +30,10 @@ pub(super) fn prepare(plan: &mut Plan) -> Result<Emulated> {
     let mut emulated = Emulated {
         _buses: Vec::new(),
         _arms: Vec::new(),
-        frames: Vec::new(),
     };
     for (index, arm) in plan.arms.iter_mut().enumerate() {
         let ArmKindPlan::Piper(piper) = &mut arm.kind;
-        let address: CanAddress =
-            format!("local:@telearm-demo-{}-{index}", std::process::id()).parse()?;
+        let address: CanAddress = bus_name(index).parse()?;
         let bus = LocalBus::start(&address).context("cannot start the demo's bus")?;
         let start = StartState {
             q: piper.home_deg.map(f64::to_radians),
@@ -50,33 +48,31 @@ pub(super) fn prepare(plan: &mut Plan) -> Result<Emulated> {
         piper.can = address;
     }
     for operator in &mut plan.operators {
-        let DevicePlan::Rctp(settings) = &mut operator.device;
         // A port of the kernel's choice: the demo runs beside anything.
-        settings.listen = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-        emulated.frames.push(settings.frame);
+        operator.device.settings_mut().door_mut().listen =
+            SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
     }
     Ok(emulated)
 }
 
+/// A bus name of this run alone, and within the process too.
+fn bus_name(arm: usize) -> String {
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    format!("local:@telearm-demo-{}-{run}-{arm}", std::process::id())
+}
+
 impl Emulated {
     /// Starts a hand for each operator.
-    pub(super) fn start_operators(self, operators: &[OpenOperator]) -> Result<Hands> {
-        let hands = operators
+    pub(super) fn start_operators(self, plan: &Plan, operators: &[OpenOperator]) -> Result<Hands> {
+        let hands = plan
+            .operators
             .iter()
-            .zip(&self.frames)
+            .zip(operators)
             .zip(1..)
-            .map(|((operator, frame), seed)| {
-                Running::start(
-                    operator.listen,
-                    Config {
-                        frame: *frame,
-                        seed,
-                        ..Config::default()
-                    },
-                )
-            })
+            .map(|((plan, open), seed)| plan.device.settings().emulate(open.listen, seed))
             .collect::<std::io::Result<Vec<_>>>()
-            .context("cannot start the emulated headset")?;
+            .context("cannot start an emulated hand")?;
         Ok(Hands {
             _hands: hands,
             _hardware: self,

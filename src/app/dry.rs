@@ -35,7 +35,7 @@ impl<const N: usize> Arm<N> for DryArm<N> {
         self.arm.model()
     }
 
-    fn has_room(&mut self, _now: Stamp) -> bool {
+    fn has_room(&mut self, _now: Stamp, _motion: bool) -> bool {
         true
     }
 

@@ -60,7 +60,7 @@ pub fn run(mut plan: Plan, options: RunOptions) -> Result<ExitReport> {
     let server = open_socket(&plan, &options, &line)?;
     let mut opened = build::open(&plan, &line, options.emulate, options.dry_run)?;
     let _operators = match emulated {
-        Some(demo) => Some(demo.start_operators(&opened.operators)?),
+        Some(demo) => Some(demo.start_operators(&plan, &opened.operators)?),
         None => None,
     };
     let threads = threads::start(&plan, &mut opened, line, require_rt)?;
@@ -122,15 +122,18 @@ fn finish(mut service: Service<'_>) -> Result<ExitReport> {
         threads, server, ..
     } = service;
     drop(server);
-    let (joined, latencies) = threads.end();
+    let (wrong, latencies) = threads.end();
     let text = format!(
         "{}\n\n{}",
         status.view(),
         report::table(&report::filled(latencies.totals()))
     );
     save_latencies(latencies.totals());
-    if took_over || !control_ran || !joined {
+    if took_over || !control_ran {
         bail!("control failed and the watchdog took the arms over; last status:\n{text}");
+    }
+    if !wrong.is_empty() {
+        bail!("{}; last status:\n{text}", wrong.join(", "));
     }
     Ok(ExitReport { good: true, text })
 }

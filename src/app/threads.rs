@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -30,6 +31,8 @@ use super::build::Opened;
 pub(super) const INPUT_PRIORITY: u8 = 75;
 /// SCHED_FIFO priority of the watchdog.
 pub(super) const WATCHDOG_PRIORITY: u8 = 90;
+/// A real-time thread that is told to end does so within a cycle, unless it hangs.
+const END_MAX: Duration = Duration::from_millis(500);
 /// Events that fit between two looks of the service thread.
 const EVENTS: usize = 256;
 
@@ -210,23 +213,51 @@ impl Threads {
             .all(|i| self.board.lane(i).is_none_or(|line| !line.follows()))
     }
 
-    /// Ends the threads: input first, control next, the watchdog last. Gives false if control had panicked.
-    pub(super) fn end(mut self) -> (bool, LatencyCollector) {
-        if let Some(mut input) = self.input_thread.take() {
-            input.stop();
+    /// Ends the threads: input first, control next, the watchdog last. A thread that hangs is not waited for; the process ends under it. Gives
+    /// what went wrong.
+    pub(super) fn end(mut self) -> (Vec<&'static str>, LatencyCollector) {
+        let mut wrong = Vec::new();
+        if let Some(mut input) = self.input_thread.take()
+            && !input.stop()
+        {
+            wrong.push("the input thread hangs");
         }
         self.quit.store(true, Ordering::Relaxed);
         self.line.wake.bump_and_wake();
-        let mut good = true;
-        match self.control.take().map(JoinHandle::join) {
-            Some(Ok(control)) => self.latencies.add(&control.latencies.into_set()),
-            Some(Err(_)) => good = false,
+        match self.control.take().map(join_in_time) {
+            Some(Ended::Well(control)) => self.latencies.add(&control.latencies.into_set()),
+            Some(Ended::Panicked) => wrong.push("control panicked"),
+            Some(Ended::Hangs) => wrong.push("control hangs"),
             None => {}
         }
-        if let Some(watchdog) = self.watchdog.take() {
-            good &= watchdog.join().is_ok();
+        match self.watchdog.take().map(join_in_time) {
+            Some(Ended::Panicked) => wrong.push("the watchdog panicked"),
+            Some(Ended::Hangs) => wrong.push("the watchdog hangs"),
+            Some(Ended::Well(())) | None => {}
         }
-        (good, self.latencies)
+        (wrong, self.latencies)
+    }
+}
+
+/// How a thread ended that was told to.
+enum Ended<T> {
+    Well(T),
+    Panicked,
+    Hangs,
+}
+
+/// Joins a thread that was told to end. Joining one that hangs would hang too, and with it the end of the program.
+fn join_in_time<T>(thread: JoinHandle<T>) -> Ended<T> {
+    let began = Instant::now();
+    while !thread.is_finished() {
+        if began.elapsed() > END_MAX {
+            return Ended::Hangs;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    match thread.join() {
+        Ok(value) => Ended::Well(value),
+        Err(_) => Ended::Panicked,
     }
 }
 

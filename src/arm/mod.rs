@@ -136,7 +136,8 @@ pub trait Arm<const N: usize>: Send {
     fn model(&self) -> &dyn ArmModel<N>;
 
     /// Whether a whole command group can be started now (frames in flight + group fit). Cheap; asked before the stop latch is checked.
-    fn has_room(&mut self, now: Stamp) -> bool;
+    /// A command that brakes or stays (`motion` false) may use more of the queue: the first one of a stop follows right behind a motion group.
+    fn has_room(&mut self, now: Stamp, motion: bool) -> bool;
 
     /// Sends one vetted command, whole or not at all.
     fn send(&mut self, command: &Vetted<ArmCommand<N>>, now: Stamp) -> SendOutcome;

@@ -19,7 +19,7 @@ const LINE_BYTES_MAX: u64 = 64 << 10;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct DecodeArgs {
-    /// An operator device (rctp) or an arm (piper)
+    /// An operator's protocol (rctp, fnim, fsnh) or an arm (piper)
     protocol: String,
     /// What to decode [default: lines of standard input]
     packets: Vec<String>,
@@ -27,11 +27,15 @@ pub(super) struct DecodeArgs {
 
 impl DecodeArgs {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
-        let decode: Box<dyn Fn(&Line) -> Value> = match registry::find(&self.protocol) {
-            Some(device) => Box::new(|line| device.decode(&line.bytes)),
+        let decode: Box<dyn Fn(&Line) -> Value> = match registry::find_protocol(&self.protocol) {
+            Some(protocol) => Box::new(|line| (protocol.decode)(&line.bytes)),
             None if self.protocol == "piper" => Box::new(decode_piper),
             None => {
-                let mut known: Vec<_> = registry::DEVICES.iter().map(|d| d.id()).collect();
+                let mut known: Vec<_> = registry::DEVICES
+                    .iter()
+                    .flat_map(|d| d.protocols())
+                    .map(|p| p.name)
+                    .collect();
                 known.push("piper");
                 bail!(
                     "{} is not a protocol that can be decoded; there are {}",

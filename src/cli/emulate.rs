@@ -1,26 +1,27 @@
 //! `telearm emulate`: devices and arms made of software.
 
 use std::io::Write;
-use std::net::ToSocketAddrs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use clap::{Args, Subcommand};
+use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
 use super::Outcome;
 use crate::arm::can::{CanAddress, LocalBus};
 use crate::arm::registry;
-use crate::operator::rctp::emulate::{self, EmulateArgs, Sent};
+use crate::operator::registry::{self as devices, Device};
 
 /// Emulate an operator device or an arm, with faults.
-#[derive(Debug, Subcommand)]
+///
+/// The devices' subcommands come from their registry, so a new device needs no line here.
+#[derive(Debug)]
 pub(super) enum EmulateCommand {
-    /// A Quest hand: RCTP packets over UDP, 50 a second
-    Rctp(EmulateArgs),
-    /// A Piper on a CAN interface (a virtual one, say) or on a bus inside this machine
+    /// An operator device with its own arguments.
+    Device(&'static dyn Device, ArgMatches),
+    /// A Piper on a CAN interface.
     Piper(ArmArgs),
 }
 
@@ -38,37 +39,63 @@ pub(super) struct ArmArgs {
     seconds: Option<f64>,
 }
 
+impl Subcommand for EmulateCommand {
+    fn augment_subcommands(command: Command) -> Command {
+        let devices = devices::DEVICES.iter().map(|d| d.emulator());
+        let piper = Command::new("piper").about(
+            "A Piper on a CAN interface (a virtual one, say) or on a bus inside this machine",
+        );
+        command
+            .about("Emulate an operator device or an arm, with faults")
+            .subcommand_required(true)
+            .arg_required_else_help(true)
+            .subcommands(devices)
+            .subcommand(ArmArgs::augment_args(piper))
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        Self::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        name == "piper" || devices::find(name).is_some()
+    }
+}
+
+impl FromArgMatches for EmulateCommand {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let missing = || clap::Error::new(clap::error::ErrorKind::MissingSubcommand);
+        let (name, arguments) = matches.subcommand().ok_or_else(missing)?;
+        match devices::find(name) {
+            Some(device) => Ok(Self::Device(device, arguments.clone())),
+            None => Ok(Self::Piper(ArmArgs::from_arg_matches(arguments)?)),
+        }
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
 impl EmulateCommand {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
         match self {
-            Self::Rctp(args) => rctp(&args),
+            Self::Device(device, arguments) => operator(device, &arguments),
             Self::Piper(args) => arm("piper", &args),
         }
     }
 }
 
-fn rctp(args: &EmulateArgs) -> anyhow::Result<Outcome> {
-    let to = args
-        .to
-        .to_socket_addrs()
-        .ok()
-        .and_then(|mut addresses| addresses.next())
-        .with_context(|| format!("{:?} is not an address like 192.168.1.5:8888", args.to))?;
+fn operator(device: &'static dyn Device, arguments: &ArgMatches) -> anyhow::Result<Outcome> {
     let quit = quit_on_signal()?;
-    let length = length(args.seconds)?;
-    let sent = Sent::default();
     writeln!(
         std::io::stderr(),
-        "Sending a {:?} hand to UDP {to}, 50 packets a second. Ctrl-C ends it.",
-        args.script
+        "Emulating a {}. Ctrl-C ends it.",
+        device.name()
     )?;
-    emulate::run(to, args.config(), length, &quit, &sent)?;
-    writeln!(
-        std::io::stderr(),
-        "{} datagrams sent, {} refused by the network.",
-        sent.datagrams.load(Ordering::Relaxed),
-        sent.refused.load(Ordering::Relaxed)
-    )?;
+    let report = device.emulate(arguments, &quit)?;
+    writeln!(std::io::stderr(), "{report}.")?;
     Ok(Outcome::Good)
 }
 

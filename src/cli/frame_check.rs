@@ -8,8 +8,8 @@ use anyhow::{Context, bail};
 
 use super::Outcome;
 use crate::config::frame::{FrameStore, Seen, Step, Verdict, Wizard};
-use crate::config::{DevicePlan, OperatorPlan, Plan};
-use crate::operator::{Body, DatagramSession, rctp};
+use crate::config::{OperatorPlan, Plan};
+use crate::operator::{Body, DatagramSession};
 use crate::rt::clock;
 
 /// How long to wait for a packet before time itself is told to the wizard.
@@ -66,7 +66,7 @@ fn check(operator: &OperatorPlan, frame: &str) -> anyhow::Result<Verdict> {
         "Operator {} ({frame}), UDP {listen}. Nothing moves during this check.",
         operator.name
     );
-    let mut session = session(operator);
+    let mut session = operator.device.settings().session();
     let mut wizard = Wizard::new(clock::now());
     let mut told = None;
     let mut heard = false;
@@ -96,12 +96,6 @@ fn check(operator: &OperatorPlan, frame: &str) -> anyhow::Result<Verdict> {
             at: clock::now(),
             pose,
         });
-    }
-}
-
-fn session(operator: &OperatorPlan) -> Box<dyn DatagramSession> {
-    match &operator.device {
-        DevicePlan::Rctp(settings) => Box::new(rctp::Session::new(settings)),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod act;
 mod bench;
+mod calibrate;
 mod can;
 mod check;
 mod decode;
@@ -11,6 +12,7 @@ mod emulate;
 mod frame_check;
 mod home;
 mod latency;
+mod log_pipe;
 mod run;
 mod selftest;
 mod soak;
@@ -59,6 +61,8 @@ enum Command {
     #[command(subcommand)]
     Can(can::CanCommand),
     #[command(subcommand)]
+    Calibrate(calibrate::CalibrateCommand),
+    #[command(subcommand)]
     Bench(bench::BenchCommand),
     Selftest(selftest::SelftestArgs),
     #[command(hide = true)]
@@ -83,7 +87,7 @@ impl Outcome {
 /// Parses the arguments, runs the command, gives the exit status: 0 good, 1 refused or failed, 2 usage.
 #[must_use]
 pub fn main() -> ExitCode {
-    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("info")).init();
+    start_log();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(usage) => {
@@ -110,10 +114,12 @@ pub fn main() -> ExitCode {
         Command::Emulate(command) => command.run(),
         Command::Decode(args) => args.run(),
         Command::Can(command) => command.run(),
+        Command::Calibrate(command) => command.run(),
         Command::Bench(command) => command.run(),
         Command::Selftest(args) => args.run(),
         Command::Soak(args) => args.run(),
     };
+    log_pipe::flush();
     match outcome {
         Ok(Outcome::Good) => ExitCode::SUCCESS,
         Ok(Outcome::Refused) => ExitCode::from(1),
@@ -124,6 +130,17 @@ pub fn main() -> ExitCode {
             ExitCode::from(1)
         }
     }
+}
+
+fn start_log() {
+    use std::io::IsTerminal;
+    let mut log =
+        env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("info"));
+    if std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
+        log.write_style(env_logger::WriteStyle::Always);
+    }
+    log.target(env_logger::Target::Pipe(Box::new(log_pipe::LogPipe)))
+        .init();
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {

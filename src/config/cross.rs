@@ -17,19 +17,43 @@ pub(super) fn check(draft: &Draft<'_>) {
     distance(draft);
 }
 
-/// Two operators cannot listen on one port.
+/// Two operators cannot listen on one port, unless its packets say which of them they are for.
 fn ports(draft: &Draft<'_>) {
     for (i, (section, operator)) in draft.operators.iter().enumerate() {
-        let listen = operator.device.listen();
+        let device = &operator.device;
+        let listen = device.listen();
         let twin = draft.operators[..i].iter().find(|(s, o)| {
-            !s.is_flawed() && !section.is_flawed() && same_door(listen, o.device.listen())
+            !s.is_flawed()
+                && !section.is_flawed()
+                && same_door(listen, o.device.listen())
+                && !device.shares_port_with(&o.device)
         });
-        if let Some((_, twin)) = twin {
-            section.error(
+        let Some((_, twin)) = twin else { continue };
+        let taken = format!(
+            "= {} is used by operator {} already",
+            listen.port(),
+            twin.name
+        );
+        match device.settings().seat() {
+            Some(seat) if twin.device.settings().seat() == Some(seat) => section.error(
+                "hand",
+                &format!(
+                    "= \"{seat}\" at port {} is operator {} already",
+                    listen.port(),
+                    twin.name
+                ),
+                "one operator, one hand: the other hand shares the port",
+            ),
+            Some(_) if twin.device.kind() == device.kind() => section.error(
+                "bind",
+                &format!("= \"{}\" is not that of operator {}", listen.ip(), twin.name),
+                "two hands at one port need the same `bind`",
+            ),
+            _ => section.error(
                 "port",
-                &format!("= {} is used by operator {} already", listen.port(), twin.name),
-                "the port is the only hand identity there is: the Quest sends the right hand to 8888, the left to 8889",
-            );
+                &taken,
+                "only packets that say whose they are can share a port; the Quest sends the right hand to 8888, the left to 8889",
+            ),
         }
     }
 }
@@ -103,13 +127,21 @@ fn fit(section: &Section<'_>, lane: &LanePlan, draft: &Draft<'_>) {
         .arms
         .get(lane.arm)
         .and_then(|(_, arm)| arms::find(arm.kind.kind()));
-    if let (Some(yields), Some(arm)) = (yields(lane.operator), arm)
-        && !can_drive(yields, arm.driven_by())
+    if let (Some(yields), Some(arm), Some((_, operator))) = (
+        yields(lane.operator),
+        arm,
+        draft.operators.get(lane.operator),
+    ) && !can_drive(yields, arm.driven_by())
     {
+        let device = devices::find(operator.device.kind()).map_or("?", |d| d.name());
         section.error(
             "operator",
-            &format!("cannot drive {}", arm.name()),
-            "its samples carry neither a hand pose nor joints that this arm takes",
+            &format!("= \"{}\" ({device}) cannot drive {}", operator.name, arm.name()),
+            if yields.opening || yields.clutch {
+                "its samples carry neither a hand pose nor joints that this arm takes; it can be a gripper_operator or a clutch_operator"
+            } else {
+                "its samples carry neither a hand pose nor joints that this arm takes"
+            },
         );
     }
     if yields(lane.gripper_operator).is_some_and(|y| !y.opening) && section.has("gripper_operator")
@@ -141,7 +173,7 @@ fn clutch(
                 "clutch_operator",
                 "is missing",
                 format!(
-                    "operator {} engages by the other hand: name the [[operator]] whose pinch it is",
+                    "operator {} engages by the other hand: name the [[operator]] that is its clutch",
                     operator.name
                 ),
             );
@@ -159,7 +191,7 @@ fn clutch(
         );
     }
     if let Some((_, other)) = draft.operators.get(clutch)
-        && other.device.engage() != EngageBy::Clutch
+        && !other.device.settings().is_clutch()
     {
         section.error(
             "clutch_operator",

@@ -9,7 +9,8 @@ use crate::control::{Approach, ArmSpace, Coupling, Home, LaneParams, OnStop, Sta
 use crate::geometry::{ArmBase, Pose, World};
 use crate::guard::Workspace;
 use crate::operator::gesture::EngageBy;
-use crate::operator::rctp;
+use crate::operator::params::DatagramSettings;
+use crate::operator::{glove, rctp};
 use crate::retarget::Mapping;
 use crate::shaping::{AxisLimits, Limits};
 use crate::time::Span;
@@ -80,42 +81,69 @@ pub struct OperatorPlan {
 pub enum DevicePlan {
     /// Quest hand over RCTP.
     Rctp(rctp::Settings),
+    /// One hand of a pair of EMF gloves.
+    Glove(glove::Settings),
 }
 
 impl DevicePlan {
+    /// What the rest of the program asks of a device's parameters. A new device is one line here and one in `settings_mut`.
+    #[must_use]
+    pub fn settings(&self) -> &dyn DatagramSettings {
+        match self {
+            Self::Rctp(settings) => settings,
+            Self::Glove(settings) => settings,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn settings_mut(&mut self) -> &mut dyn DatagramSettings {
+        match self {
+            Self::Rctp(settings) => settings,
+            Self::Glove(settings) => settings,
+        }
+    }
+
     /// The registry's name of the device.
     #[must_use]
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Rctp(_) => "rctp",
-        }
+    pub fn kind(&self) -> &'static str {
+        self.settings().device()
     }
 
     /// Where it listens.
     #[must_use]
-    pub const fn listen(&self) -> SocketAddr {
-        match self {
-            Self::Rctp(settings) => settings.listen,
-        }
+    pub fn listen(&self) -> SocketAddr {
+        self.settings().door().listen
     }
 
     /// How it engages.
     #[must_use]
-    pub const fn engage(&self) -> EngageBy {
-        match self {
-            Self::Rctp(settings) => settings.engage,
-        }
+    pub fn engage(&self) -> EngageBy {
+        self.settings().engage()
     }
 
     /// The name of the axes that `telearm check --frame` verifies; `None` for a device whose axes are not in doubt.
     #[must_use]
-    pub const fn frame(&self) -> Option<&'static str> {
-        match self {
-            Self::Rctp(settings) => Some(match settings.frame {
-                rctp::Frame::OpenxrRh => "openxr_rh",
-                rctp::Frame::UnityLh => "unity_lh",
-            }),
+    pub fn frame(&self) -> Option<&'static str> {
+        self.settings().frame()
+    }
+
+    /// Its age limits.
+    #[must_use]
+    pub fn stale(&self) -> Stale {
+        let door = self.settings().door();
+        Stale {
+            hold_after: door.hold_after,
+            hard_after: door.disengage_after,
         }
+    }
+
+    /// Both listen at one port, each to its own packets there: same device, same address, another seat.
+    #[must_use]
+    pub fn shares_port_with(&self, other: &Self) -> bool {
+        let seats = (self.settings().seat(), other.settings().seat());
+        self.kind() == other.kind()
+            && self.listen() == other.listen()
+            && matches!(seats, (Some(own), Some(others)) if own != others)
     }
 }
 
@@ -202,18 +230,18 @@ pub struct ArmTraits<const N: usize> {
 }
 
 impl LanePlan {
-    /// The lane's parameters for control: what the plan says, what its operator and arm contribute, and whether the operator's axes
-    /// are verified.
+    /// The lane's parameters for control: what the plan says, what its operators and arm contribute, and whether the axes of the
+    /// operator that gives the pose are verified. `None`: an index of the lane is not one of this plan.
     #[must_use]
     pub fn params<const N: usize>(
         &self,
-        operator: &OperatorPlan,
-        arm: &ArmPlan,
+        plan: &Plan,
         arm_traits: &ArmTraits<N>,
         frame_verified: bool,
-    ) -> LaneParams<N> {
-        let DevicePlan::Rctp(rctp) = &operator.device;
-        LaneParams {
+    ) -> Option<LaneParams<N>> {
+        let stale = |operator: usize| Some(plan.operators.get(operator)?.device.stale());
+        let arm = plan.arms.get(self.arm)?;
+        Some(LaneParams {
             mapping: self.mapping,
             workspace: self.workspace,
             limits: self.limits,
@@ -229,19 +257,19 @@ impl LanePlan {
             arm_space: arm_traits.space,
             home_in_joints: arm_traits.home_in_joints,
             isomorphic: false,
-            operator_stale: Stale {
-                hold_after: rctp.hold_after,
-                hard_after: rctp.disengage_after,
-            },
+            operator_stale: stale(self.operator)?,
+            gripper_hold_after: stale(self.gripper_operator)?.hold_after,
+            clutch_release_after: stale(self.clutch_operator.unwrap_or(self.operator))?.hold_after,
             feedback_stale: arm_traits.feedback_stale,
             on_stop: self.on_stop,
             stop_within: Span::from_ms(self.stop_within_ms.into()),
             engage_ramp: arm_traits.engage_ramp,
             frame_verified,
             hold_to_run: self.clutch_operator.is_some(),
+            clutch_is_other: self.clutch_operator.is_some(),
             keep_anchor: false,
             command_period_s: 1.0 / f64::from(arm.command_hz),
-        }
+        })
     }
 }
 

@@ -10,8 +10,8 @@ use crate::arm::registry::{self as arms, ArmKind};
 use crate::control::{Approach, Coupling, OnStop};
 use crate::geometry::Pose;
 use crate::guard::Workspace;
-use crate::operator::rctp;
 use crate::operator::registry as devices;
+use crate::operator::{glove, rctp};
 use crate::retarget::{Mapping, MappingKind};
 use crate::shaping::{AxisLimits, Limits};
 
@@ -191,15 +191,25 @@ fn kind(section: &Section<'_>, key: &str, known: &[&str]) -> String {
 
 fn operator(section: &Section<'_>, name: String) -> OperatorPlan {
     let known: Vec<_> = devices::DEVICES.iter().map(|d| d.id()).collect();
-    kind(section, "device", &known);
-    let params: rctp::Params = section.params(&["name", "device"]);
-    let settings = section.resolved(params.resolve(), || {
-        rctp::Settings::on_loopback(params.port)
-    });
-    OperatorPlan {
-        name,
-        device: DevicePlan::Rctp(settings),
-    }
+    const OWN: &[&str] = &["name", "device"];
+    // A device that is not known is reported already; its keys are read as the first device's.
+    let device = match kind(section, "device", &known).as_str() {
+        "glove" => {
+            let params: glove::Params = section.params(OWN);
+            let settings = section.resolved(params.resolve(), || {
+                glove::Settings::on_loopback(params.port, params.hand)
+            });
+            DevicePlan::Glove(settings)
+        }
+        _ => {
+            let params: rctp::Params = section.params(OWN);
+            let settings = section.resolved(params.resolve(), || {
+                rctp::Settings::on_loopback(params.port)
+            });
+            DevicePlan::Rctp(settings)
+        }
+    };
+    OperatorPlan { name, device }
 }
 
 fn arm(section: &Section<'_>, name: String, rate_hz: u32) -> ArmPlan {

@@ -96,8 +96,12 @@ pub struct LaneParams<const N: usize> {
     pub home_in_joints: bool,
     /// The operator yields leader joints, which are the goal.
     pub isomorphic: bool,
-    /// Operator age limits.
+    /// Age limits of the operator that gives the pose.
     pub operator_stale: Stale,
+    /// The gripper is held once the sample that drives it is older than this. It may be another operator's, with a limit of its own.
+    pub gripper_hold_after: Span,
+    /// A clutch counts as let go once its sample is older than this. It may be another operator's, with a limit of its own.
+    pub clutch_release_after: Span,
     /// Arm feedback age limits.
     pub feedback_stale: Stale,
     /// After the stop.
@@ -110,6 +114,8 @@ pub struct LaneParams<const N: usize> {
     pub frame_verified: bool,
     /// The lane's operator engages by a clutch that is held to run, not by edges.
     pub hold_to_run: bool,
+    /// That clutch is another operator's; as long as that one is not heard, the lane has no clutch, whatever its own hand does.
+    pub clutch_is_other: bool,
     /// A gap shorter than the pause keeps the anchor (`resume = "keep_anchor"`, the phone's document).
     pub keep_anchor: bool,
     /// Time between two commands of this lane, s: `divisor / rate_hz`.

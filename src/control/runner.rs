@@ -350,7 +350,7 @@ impl<const N: usize> Runner<N> {
         latch: &StopLatch,
         now: Stamp,
     ) -> SendOutcome {
-        if !self.arm.has_room(now) {
+        if !self.arm.has_room(now, command.get().motion) {
             return SendOutcome::Busy;
         }
         let permit = if command.get().motion {

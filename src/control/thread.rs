@@ -219,7 +219,10 @@ impl ControlLoop {
     }
 
     fn record_stop(&mut self, done: &CycleDone) {
-        if let Some(tripped) = done.stop_served {
+        // Refused by a bus without room it has not been served; the next cycle tries again, and the latency of that is not known here.
+        if let Some(tripped) = done.stop_served
+            && done.any_sent
+        {
             let after = clock::now() - tripped;
             self.latencies.record(Latency::StopPath, after);
             self.events.push(ControlEvent::StopServed { after });

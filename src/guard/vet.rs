@@ -15,11 +15,11 @@ const FIRST_MAX_M: f64 = 0.002;
 /// Likewise for rotation.
 const FIRST_MAX_RAD: f64 = 0.01;
 /// Motion may use this share of a joint's speed; the rest is for the braking that may follow it.
-const MOTION_SHARE_OF_JOINT_SPEED: f64 = 0.5;
+const MOTION_SHARE_OF_JOINT_SPEED: f64 = 0.6;
 /// Braking is foreseen to within this, metres: its turning is known to second order only.
 const FORESEEN_MARGIN_M: f64 = 0.0005;
 /// Braking is foreseen at points, and its turning to second order: near a wrist singularity what is sent may be faster than foreseen.
-const FORESEEN_SHARE_OF_JOINT_SPEED: f64 = 0.45;
+const FORESEEN_SHARE_OF_JOINT_SPEED: f64 = 0.7;
 
 /// Motion stays this far inside a joint's limits, rad: room for what braking does between the foreseen points.
 const JOINT_MARGIN_RAD: f64 = 0.02;

@@ -6,9 +6,9 @@
 //!
 //! The way of one datagram, in this order (nothing later can undo anything earlier):
 //! ```text
-//! rt::net::recv_stamped ─► stop bit: level, latch, wake ─► allow-list, pin ─► session (order, jump, frozen, gesture)
-//!                                                                              ├─ Drop(reason): counted, nothing else
-//!                                                                              └─ Sample: mailbox, then age if the quality is good
+//! rt::net::recv_stamped ─► whose? ─► stop bit: level, latch, wake ─► allow-list, pin ─► session (order, jump, frozen, gesture)
+//!                                                                                        ├─ Drop(reason): counted, nothing else
+//!                                                                                        └─ Sample: mailbox, then age if it is good
 //! ```
 //!
 //! Rules that the conformance tests check for every registered device:
@@ -26,8 +26,10 @@
     clippy::disallowed_macros
 )]
 
+pub mod emulate;
 pub mod freshness;
 pub mod gesture;
+pub mod glove;
 pub mod io;
 pub mod jump;
 pub mod params;
@@ -94,12 +96,21 @@ pub struct SessionCounts {
     pub openings_refused: u64,
     /// Packets with bits set that the device's document does not define.
     pub reserved_bits: u64,
+    /// Packets that the sender numbered and that never came, as far as its numbers tell. A statistic, never a fault.
+    pub lost: u64,
 }
 
 /// What one stream of datagrams means. Pure: the clock is an argument. No call allocates, blocks or panics.
 pub trait DatagramSession: Send {
     /// Names of the reasons that [`Body::Drop`] may carry, by index.
     fn drop_reasons(&self) -> &'static [&'static str];
+
+    /// Is this datagram addressed to this operator, where several share a port? Asked only to choose between them: what nobody claims
+    /// goes to the port's first operator, whose session refuses it by name. A device with a port of its own claims everything.
+    fn claims(&self, bytes: &[u8]) -> bool {
+        let _ = bytes;
+        true
+    }
 
     /// Looks at a datagram without taking it: what other senders' packets, and packets that nobody owns yet, are judged by.
     fn glance(&self, bytes: &[u8]) -> Glance;

@@ -4,15 +4,31 @@
 use std::io;
 use std::sync::atomic::AtomicBool;
 
-use super::{DatagramSession, rctp};
+use super::{DatagramSession, glove, rctp};
 
 /// Every operator device.
-pub static DEVICES: &[&dyn Device] = &[&rctp::Descriptor];
+pub static DEVICES: &[&dyn Device] = &[&rctp::Descriptor, &glove::Descriptor];
 
 /// The device with this id.
 #[must_use]
 pub fn find(id: &str) -> Option<&'static dyn Device> {
     DEVICES.iter().copied().find(|d| d.id() == id)
+}
+
+/// The protocol with this name, whichever device speaks it.
+#[must_use]
+pub fn find_protocol(name: &str) -> Option<&'static Protocol> {
+    let mut all = DEVICES.iter().flat_map(|d| d.protocols());
+    all.find(|p| p.name == name)
+}
+
+/// A packet format that a device speaks. Golden vectors are called after it: `NAME.jsonl`, `NAME_seq.jsonl`.
+#[derive(Debug, Clone, Copy)]
+pub struct Protocol {
+    /// As on the command line: `telearm decode NAME`.
+    pub name: &'static str,
+    /// One packet, decoded for people.
+    pub decode: fn(packet: &[u8]) -> serde_json::Value,
 }
 
 /// What a device's samples carry.
@@ -57,7 +73,9 @@ pub type Rewrite = fn(packet: &[u8]) -> Vec<u8>;
 
 /// What the conformance tests need to treat every datagram device alike.
 pub struct DatagramKit {
-    /// A session with default parameters.
+    /// Name of this set-up, for messages.
+    pub name: &'static str,
+    /// A session of this set-up.
     pub session: fn() -> Box<dyn DatagramSession>,
     /// The `n`-th packet of a believable stream: in order, tracked, moving slowly.
     pub good: fn(n: u32) -> Vec<u8>,
@@ -83,8 +101,8 @@ pub trait Device: Sync {
     fn drop_reasons(&self) -> &'static [&'static str];
     /// What to set on the device so that it talks to us, a line each, `{host}` and `{port}` to be filled in.
     fn setup(&self) -> &'static [&'static str];
-    /// One packet, decoded for people.
-    fn decode(&self, packet: &[u8]) -> serde_json::Value;
+    /// The packet formats that it speaks.
+    fn protocols(&self) -> &'static [Protocol];
     /// Arguments of its emulator, as a subcommand of `telearm emulate`.
     fn emulator(&self) -> clap::Command;
     /// Runs its emulator until it is done or `quit` is set; gives a sentence about what was sent.
@@ -92,6 +110,12 @@ pub trait Device: Sync {
     /// # Errors
     /// When the arguments name no reachable address, or no socket can be opened.
     fn emulate(&self, arguments: &clap::ArgMatches, quit: &AtomicBool) -> io::Result<String>;
-    /// For the conformance tests; `None` for a device that does not send datagrams.
-    fn datagrams(&self) -> Option<DatagramKit>;
+    /// For the conformance tests, one for each way that its sessions can be set up; none for a device that does not send datagrams.
+    fn datagrams(&self) -> Vec<DatagramKit>;
+}
+
+impl std::fmt::Debug for dyn Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.id())
+    }
 }

@@ -26,6 +26,8 @@ pub enum Inhibit {
     TrackingJumped,
     /// The hand's pose has not changed by a bit for too long.
     TrackingFrozen,
+    /// The operator that holds the lane's clutch is not heard, or its hand is not usable.
+    ClutchLost,
     /// The device's axes have not been verified with `telearm check PLAN --frame`.
     FrameUnverified,
     /// The arm stands outside the plan's workspace; `telearm home` can bring it in.
@@ -44,7 +46,7 @@ pub enum Inhibit {
 
 impl Inhibit {
     /// All, most severe first.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::TakenOver,
         Self::StopLatched,
         Self::ArmFault,
@@ -56,6 +58,7 @@ impl Inhibit {
         Self::TrackingLost,
         Self::TrackingJumped,
         Self::TrackingFrozen,
+        Self::ClutchLost,
         Self::FrameUnverified,
         Self::OutsideWorkspace,
         Self::ArmMoving,
@@ -80,6 +83,7 @@ impl Inhibit {
             Self::TrackingLost => "tracking_lost",
             Self::TrackingJumped => "tracking_jumped",
             Self::TrackingFrozen => "tracking_frozen",
+            Self::ClutchLost => "clutch_lost",
             Self::FrameUnverified => "frame_unverified",
             Self::OutsideWorkspace => "outside_workspace",
             Self::ArmMoving => "arm_moving",
@@ -109,6 +113,9 @@ impl Inhibit {
             Self::TrackingLost => "bring the hand into view",
             Self::TrackingJumped => "hold the hand still for a moment",
             Self::TrackingFrozen => "move the hand; if it stays, restart tracking on the device",
+            Self::ClutchLost => {
+                "the hand that holds the clutch is not heard or not seen: check its device; then let go and press anew"
+            }
             Self::FrameUnverified => "run `telearm check PLAN --frame` once with this device",
             Self::OutsideWorkspace => {
                 "bring the arm into the plan's workspace: `telearm home LANE`, or by hand while unpowered"

@@ -100,7 +100,8 @@ fn motor_loses_its_power() {
     });
     rig.wait_up();
     rig.reset();
-    rig.follow();
+    // It fell while it had no power, maybe out of the workspace: that it does not follow at once is right.
+    rig.wait_mode("ready");
     rig.finish();
 }
 

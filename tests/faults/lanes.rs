@@ -24,14 +24,21 @@ fn engaging_is_joint() {
     rig.wait("both ready", |s| {
         s.lanes().all(|l| s.reasons(l) == ["awaiting_engage"])
     });
-    rig.ask_ok(&Request::Engage(Some("right".into())));
     rig.wait("one waits", |s| {
+        if s.mode(RIGHT) == "ready" {
+            let _ = rig.ask(&Request::Engage(Some("right".into())));
+        }
         s.mode(RIGHT) == "engaging" && s.mode(LEFT) == "ready"
     });
     rig.wait("not for ever", |s| s.mode(RIGHT) == "ready");
-    rig.ask_ok(&Request::Engage(Some("right".into())));
-    rig.ask_ok(&Request::Engage(Some("left".into())));
-    rig.wait_mode("active");
+    rig.never("nor does it go on alone", 300, |s| s.mode(RIGHT) != "ready");
+    rig.wait("together", |s| {
+        for lane in s.lanes().filter(|lane| s.mode(*lane) == "ready") {
+            let name = rig.sides[lane].name.to_owned();
+            let _ = rig.ask(&Request::Engage(Some(name)));
+        }
+        s.lanes().all(|lane| s.mode(lane) == "active")
+    });
     rig.follow();
     rig.finish();
 }

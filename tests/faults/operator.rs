@@ -11,10 +11,26 @@ use telearm::time::{Span, Stamp};
 
 use crate::rig::{BRAKING, Rig, pause};
 
-/// Both sides of a hold that ends by itself: it is entered, and left again without an act.
-fn holds_and_resumes(rig: &Rig, detail: &str) {
-    rig.wait(detail, |s| s.mode(0) == "holding" && s.detail(0) == detail);
-    rig.wait_mode("active");
+/// Makes the hand leap until the lane holds for it, and waits until it has gone on by itself. More than once, because a leap that comes after
+/// a hiccup of this machine is a believable motion. The log tells, since a hold this short is easily missed in the status.
+fn leap_and_resume(rig: &Rig, leap: impl Fn()) {
+    let holds = || {
+        rig.said()
+            .matches("active -> holding (tracking_jumped)")
+            .count()
+    };
+    let before = holds();
+    for _ in 0..20 {
+        leap();
+        for _ in 0..25 {
+            pause(20);
+            if holds() > before {
+                rig.wait_mode("active");
+                return;
+            }
+        }
+    }
+    panic!("no hold for a leap: {}", rig.said());
 }
 
 /// Guards: where the hand is when it is first seen does not matter: engaging moves nothing, however far away and however turned it is.
@@ -322,14 +338,19 @@ fn lose_tracking(rig: &Rig) -> Stamp {
 #[test]
 fn tracking_lost_shorter_than_the_hard_limit() {
     let rig = Rig::new();
-    rig.hand().set(|h| h.opening = 0.7);
     rig.follow();
+    // The gripper is picked up where it is: half open.
+    for percent in 30..70 {
+        rig.hand().set(|h| h.opening = f64::from(percent) / 100.0);
+        rig.hand().wait_sent(1);
+    }
     pause(500);
     let lost = lose_tracking(&rig);
     rig.wait("holds", |s| {
         s.mode(0) == "holding" && s.detail(0) == "tracking_lost"
     });
-    pause(500);
+    // An unchanged stroke is repeated every 500 ms.
+    pause(850);
     let back = clock::now();
     {
         let tap = rig.side().tap();
@@ -414,19 +435,21 @@ fn hand_jumps_30_cm_or_turns_90_degrees_in_one_packet() {
     let rig = Rig::new();
     rig.follow();
     for packets in [1, 2, 20] {
-        rig.hand().edit(|p| {
-            let mut far = *p;
-            far.position_m[1] += 0.3;
-            vec![emit(&far).to_vec()]
+        leap_and_resume(&rig, || {
+            rig.hand().edit(|p| {
+                let mut far = *p;
+                far.position_m[1] += 0.3;
+                vec![emit(&far).to_vec()]
+            });
+            rig.hand().wait_sent(packets);
+            rig.hand().honest();
         });
-        rig.hand().wait_sent(packets);
-        rig.hand().honest();
-        holds_and_resumes(&rig, "tracking_jumped");
-        let turned = UnitQuaternion::from_euler_angles(0.0, 90_f64.to_radians(), 0.0);
-        rig.hand().set(|h| h.rotation = turned);
-        rig.hand().wait_sent(packets);
-        rig.hand().set(|h| h.rotation = UnitQuaternion::identity());
-        holds_and_resumes(&rig, "tracking_jumped");
+        leap_and_resume(&rig, || {
+            let turned = UnitQuaternion::from_euler_angles(0.0, 90_f64.to_radians(), 0.0);
+            rig.hand().set(|h| h.rotation = turned);
+            rig.hand().wait_sent(packets);
+            rig.hand().set(|h| h.rotation = UnitQuaternion::identity());
+        });
     }
     rig.finish();
 }

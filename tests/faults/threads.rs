@@ -18,8 +18,8 @@ fn sigstop_for_3_s_and_sigcont() {
     pause(100);
     let stopped = clock::now();
     pause(2900);
-    rig.daemon().signal(libc::SIGCONT);
     let on = clock::now();
+    rig.daemon().signal(libc::SIGCONT);
     let status = rig.wait_mode("ready");
     assert_eq!(rig.side().tap().targets_between(stopped, on).len(), 0);
     rig.never("inert", 800, |s| s.mode(0) != "ready");
@@ -58,9 +58,9 @@ fn input_thread_hangs() {
     rig.never("inert", 500, |s| s.mode(0) != "ready");
     rig.follow();
 
-    let _frozen = freeze::freeze(rig.pid(), "input");
+    let frozen = freeze::freeze(rig.pid(), "input").unwrap();
     rig.daemon().signal(libc::SIGTERM);
-    let (status, said) = rig.daemon.take().unwrap().end();
+    let (status, said) = frozen.end(rig.daemon.take().unwrap());
     assert_eq!(status.code(), Some(1), "{said}");
     assert!(said.contains("input"), "{said}");
     assert!(!rig.socket().exists());
@@ -122,13 +122,13 @@ fn control_thread_hangs_and_comes_back() {
 fn control_thread_hangs_for_ever() {
     let mut rig = Rig::new();
     rig.follow();
-    let Some(_frozen) = freeze::freeze(rig.pid(), "control") else {
+    let Some(frozen) = freeze::freeze(rig.pid(), "control") else {
         return;
     };
     let hung = clock::now();
     pause(300);
     rig.daemon().signal(libc::SIGTERM);
-    let (status, said) = rig.daemon.take().unwrap().end();
+    let (status, said) = frozen.end(rig.daemon.take().unwrap());
     assert_eq!(status.code(), Some(1), "{said}");
     assert!(said.contains("took the arms over"), "{said}");
     assert!(!rig.socket().exists());
@@ -151,7 +151,7 @@ fn control_thread_hangs_and_the_arm_falls_silent() {
     assert_eq!(rig.side().tap().count(id::MOTION), 0);
     rig.side().fault("silent", true);
     pause(1200);
-    assert_eq!(rig.side().tap().count(id::MOTION), 1);
+    assert_eq!(rig.side().tap().count(id::MOTION), 1, "{}", rig.said());
     assert!(
         rig.said().contains("the arm's own stop was sent"),
         "{}",

@@ -219,7 +219,7 @@ pub(crate) fn check_sequence(line: &Value) {
         assert_eq!(got, text(step, "expect"), "step {i}");
         if let Body::Sample(sample) = verdict.body {
             if sample.pose.is_some() {
-                lost |= usable_at.is_some_and(|at| now.age_of(at) > settings.disengage_after);
+                lost |= usable_at.is_some_and(|at| now.age_of(at) > settings.door.disengage_after);
                 usable_at = Some(now);
             }
             last = Some(sample);

@@ -32,5 +32,16 @@ it "a second time there is nothing to change" 0 'Nothing to change' -- $setup --
 it "it undoes" 0 'everything|Everything is as it was before' '!FAILED' -- $setup --undo
 unchanged "all is as it was" "$original" snapshot
 it "a second time there is nothing to undo" 1 'nothing to undo' -- $setup --undo
+
+# With the units: everything that they name is in place, and goes again.
+units() { ls -d /usr/local/bin/can_activate /usr/local/bin/telearm /usr/local/sbin/rt_host_setup /etc/systemd/system/{telearm,can}@.service /etc/telearm/host.env 2>/dev/null; getent passwd telearm; }
+original="$(units)$(snapshot)"
+it "installs programs, units and their user" 0 'new user telearm, in group realtime' '/etc/systemd/system/can@.service: new' '!FAILED' -- $setup --units --user nobody
+it "what the units start is there" 0 '^/usr/local/bin/can_activate$' '^/usr/local/bin/telearm$' '^/usr/local/sbin/rt_host_setup$' '^telearm:' -- units
+it "the installed copy runs by itself, as at boot" 0 'Nothing to change' -- /usr/local/sbin/rt_host_setup --yes --runtime-only
+it "the installed can_activate lists" 0 'can0 ' -- /usr/local/bin/can_activate --list
+it "undoes that as well" 0 'user telearm: removed' '!FAILED' -- $setup --undo
+it "all of it is gone" 0 -- test "$original" = "$(units)$(snapshot)"
+
 it "refuses a CPU that is not there" 1 'there is no CPU 9' -- $setup --cpu 9 --yes
 it "without root it says what to type" 1 'needs root: sudo' -- setpriv --reuid=65534 --regid=65534 --clear-groups $setup

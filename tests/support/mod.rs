@@ -72,6 +72,8 @@ pub fn params() -> LaneParams<6> {
             hold_after: Span::from_ms(100),
             hard_after: Span::from_ms(500),
         },
+        gripper_hold_after: Span::from_ms(100),
+        clutch_release_after: Span::from_ms(100),
         feedback_stale: Stale {
             hold_after: Span::from_ms(50),
             hard_after: Span::from_ms(250),
@@ -81,6 +83,7 @@ pub fn params() -> LaneParams<6> {
         engage_ramp: Span::ZERO,
         frame_verified: true,
         hold_to_run: false,
+        clutch_is_other: false,
         keep_anchor: false,
         command_period_s: PERIOD_S,
     }
@@ -197,7 +200,7 @@ impl telearm::arm::Arm<6> for TraitArm {
     fn model(&self) -> &dyn telearm::kinematics::ArmModel<6> {
         self.arm.model()
     }
-    fn has_room(&mut self, _now: Stamp) -> bool {
+    fn has_room(&mut self, _now: Stamp, _motion: bool) -> bool {
         true
     }
     fn send(

@@ -10,6 +10,7 @@ use crate::arm::piper::wire::{Command, EndPose, GripperOrder, GripperPower};
 use crate::config::{self, ArmKindPlan, ArmTraits, DevicePlan, Strictness};
 use crate::control::{ArmSpace, GroupView, Lane, LaneInputs, LaneOutput, Requests, Stale};
 use crate::guard::Vetted;
+use crate::operator::emulate::Ticks;
 use crate::operator::rctp::Session;
 use crate::operator::rctp::emulate::Emulator;
 use crate::operator::{Body, DatagramSession};
@@ -70,7 +71,9 @@ impl Fixture {
             return Err(anyhow!("the demo's plan has no lane"));
         };
         let ArmKindPlan::Piper(piper) = &arm.kind;
-        let DevicePlan::Rctp(settings) = &operator.device;
+        let DevicePlan::Rctp(settings) = &operator.device else {
+            return Err(anyhow!("the demo's plan has no Quest hand"));
+        };
         let q = piper.home_deg.map(f64::to_radians);
         let traits = ArmTraits {
             home_q: q,
@@ -88,7 +91,10 @@ impl Fixture {
         Ok(Self {
             hand: Emulator::new(busy_hand(1)),
             session: Session::new(settings),
-            lane: Lane::new(lane.params(operator, arm, &traits, true)),
+            lane: Lane::new(
+                lane.params(&plan, &traits, true)
+                    .ok_or_else(|| anyhow!("the cross references of the demo's plan are broken"))?,
+            ),
             arm: ArmState {
                 phase: ArmPhase::Up,
                 tcp: Aged::at(start, now),

@@ -18,11 +18,12 @@ use super::rig::{Rig, busy_hand, spawn};
 use crate::config::DevicePlan;
 use crate::control::{Engine, LaneSet, Request};
 use crate::handoff::{LastUsable, SourceId, StopLine, sys};
-use crate::operator::io::BoundPort;
-use crate::operator::io::udp::{Outlets, UdpSource};
+use crate::operator::emulate::Ticks;
+use crate::operator::io::udp::{Outlets, Seat, UdpSource};
+use crate::operator::io::{BoundPort, SourceStats};
 use crate::operator::pin::Pin;
+use crate::operator::rctp::Session;
 use crate::operator::rctp::emulate::Emulator;
-use crate::operator::rctp::{self, Session};
 use crate::operator::{Break, DatagramSession, Glance, SessionCounts, Verdict};
 use crate::rt::clock;
 use crate::rt::histogram::LatencyHistogram;
@@ -114,8 +115,10 @@ fn watch_first_source(rig: &mut Rig, shared: &Arc<Shared>) -> Result<SocketAddr>
         .operators
         .first()
         .context("the plan has no operator")?;
-    let DevicePlan::Rctp(settings) = operator.device.clone();
-    let port = BoundPort::bind(settings.listen)?;
+    let DevicePlan::Rctp(settings) = operator.device.clone() else {
+        bail!("this bench measures a Quest hand");
+    };
+    let port = BoundPort::bind(settings.door.listen)?;
     let to = port.local_addr()?;
     let (stop_line, shared) = (Arc::clone(&rig.line), Arc::clone(shared));
     rig.replace_source(|publisher| {
@@ -127,11 +130,12 @@ fn watch_first_source(rig: &mut Rig, shared: &Arc<Shared>) -> Result<SocketAddr>
             publisher,
             last_usable: Arc::new(LastUsable::new()),
             stop_line,
-            stats: rctp::stats(),
+            stats: Arc::new(SourceStats::new(session.drop_reasons())),
             id: SourceId::operator(0),
         };
-        let pin = Pin::new(settings.allow.clone(), settings.disengage_after);
-        Ok(Box::new(UdpSource::new(port, session, pin, outlets)))
+        let pin = Pin::new(settings.door.allow.clone(), settings.door.disengage_after);
+        let seat = Seat::new(Box::new(session), pin, outlets);
+        Ok(Box::new(UdpSource::new(port, seat)))
     })?;
     Ok(to)
 }

@@ -12,11 +12,12 @@ use crate::app::threads::{INPUT_PRIORITY, control_core, other_core};
 use crate::arm::can::{CanAddress, LocalBus};
 use crate::arm::piper::emulate::{EmulatorFaults, StartState};
 use crate::arm::piper::emulate_run::PiperEmulator;
-use crate::config::{self, ArmKindPlan, DevicePlan, Plan, Strictness};
+use crate::config::{self, ArmKindPlan, Plan, Strictness};
 use crate::control::{Engine, EngineParts, RunLane};
 use crate::handoff::{LaneBoard, Publisher, StopLine, WatchdogGate, mailbox, tx_gate};
+use crate::operator::emulate::Running;
 use crate::operator::io::{InputOptions, InputThread, Source};
-use crate::operator::rctp::emulate::{Config, Leg, Running, Script};
+use crate::operator::rctp::emulate::{Config, Emulator, Leg, Script};
 use crate::rt::sched::{self, Policy, SchedReport, Wanted};
 use crate::signal::OperatorSample;
 use crate::time::Span;
@@ -129,8 +130,7 @@ impl Rig {
                 hardware.push(made);
             }
             for operator in &mut plan.operators {
-                let DevicePlan::Rctp(settings) = &mut operator.device;
-                settings.listen.set_port(0);
+                operator.device.settings_mut().door_mut().listen.set_port(0);
             }
             let mut opened = build::open(&plan, &line, true, false)?;
             // The watchdog's sockets: nobody reads them here, and a bus member that does not read only makes the hub work.
@@ -159,7 +159,7 @@ impl Rig {
             addresses
                 .into_iter()
                 .zip(1..)
-                .map(|(to, seed)| Ok(Running::start(to, busy_hand(seed))?))
+                .map(|(to, seed)| Ok(Running::start(to, Emulator::new(busy_hand(seed)))?))
                 .collect()
         })?;
         Ok(())

@@ -262,14 +262,26 @@ impl CanLink {
         }
     }
 
-    /// Whether a group of `frames` may start now: it and everything in flight fit one cycle.
+    /// Whether a group of `frames` may start now: it and everything in flight fit one cycle, or two for a group that brakes.
+    ///
+    /// The second cycle is what lets a stop out at once: right after a motion group none of whose echoes has been read yet, there is no room
+    /// within one, and the stop would wait for the next deadline. The queue of the interface holds two cycles.
     #[must_use]
-    pub fn has_room(&self, frames: usize) -> bool {
-        self.state == LinkState::Up && self.fits(frames.saturating_add(self.rest.len()))
+    pub fn has_room(&self, frames: usize, kind: GroupKind) -> bool {
+        let rest = match kind {
+            GroupKind::Motion | GroupKind::Config => self.rest.len(),
+            // They replace it.
+            GroupKind::Hold | GroupKind::Stop => 0,
+        };
+        self.state == LinkState::Up && self.fits(frames.saturating_add(rest), kind)
     }
 
-    fn fits(&self, frames: usize) -> bool {
-        usize::from(self.in_flight).saturating_add(frames) <= usize::from(self.cycle_frames)
+    fn fits(&self, frames: usize, kind: GroupKind) -> bool {
+        let room = match kind {
+            GroupKind::Motion | GroupKind::Config => usize::from(self.cycle_frames),
+            GroupKind::Hold | GroupKind::Stop => usize::from(self.cycle_frames) * 2,
+        };
+        usize::from(self.in_flight).saturating_add(frames) <= room
     }
 
     /// Hands a group to the kernel, whole or not at all.
@@ -304,7 +316,7 @@ impl CanLink {
             }
             GroupKind::Motion | GroupKind::Config => {}
         }
-        if kind != GroupKind::Stop && !self.fits(frames.len()) {
+        if kind != GroupKind::Stop && !self.fits(frames.len(), kind) {
             return self.refused();
         }
         self.hand_over(frames, now)

@@ -17,7 +17,7 @@ pub struct LinkOptions {
     pub filters: Box<[IdFilter]>,
     /// Frame format out.
     pub format: FrameFormat,
-    /// The most frames that one cycle sends; at most so many are ever in flight.
+    /// The most frames that one cycle sends; at most so many are in flight when motion starts, twice as many when braking does.
     pub cycle_frames: u16,
     /// Where receive stamps come from.
     pub stamps: StampSource,

@@ -28,6 +28,11 @@ use super::open::{self, OpenError, SocketPlan};
 use super::receive::{Event, Receiver};
 use super::sys::{self, BATCH_MAX, GROUP_MAX, RecvBuffer, StampSource, UnixName};
 use crate::arm::frame::Frame;
+use thread_priority::{
+    RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
+    set_thread_priority_and_policy, thread_native_id,
+};
+
 use crate::time::Stamp;
 
 /// Members at one time; more are turned away.
@@ -105,6 +110,17 @@ pub struct LocalBus {
     thread: Option<JoinHandle<()>>,
 }
 
+/// A wire does not wait for compilers: where we may, the bus (and the emulated arm on it) runs before ordinary threads, and behind every
+/// thread of the product. A refusal is no matter; a busy machine then delays it.
+pub(in crate::arm) fn urgent() {
+    const PRIORITY: u8 = 10;
+    let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
+    if let Ok(value) = ThreadPriorityValue::try_from(PRIORITY) {
+        let priority = ThreadPriority::Crossplatform(value);
+        let _ = set_thread_priority_and_policy(thread_native_id(), priority, policy);
+    }
+}
+
 impl LocalBus {
     /// Serves a bus at `address` with a thread of its own.
     ///
@@ -116,7 +132,10 @@ impl LocalBus {
         bus.thread = Some(
             thread::Builder::new()
                 .name("local-bus".into())
-                .spawn(move || serve(&hub, &ended))?,
+                .spawn(move || {
+                    urgent();
+                    serve(&hub, &ended);
+                })?,
         );
         Ok(bus)
     }

@@ -10,7 +10,7 @@
 //! What the link guarantees:
 //! * a group of frames goes out whole, in order, or not at all; a group that the kernel took only in part is remembered (see
 //!   [`CanLink::send_group`]);
-//! * frames in flight are counted by their own echoes, and a group starts only if in flight + group fit one cycle;
+//! * frames in flight are counted by their own echoes, and a group starts only if in flight + group fit one cycle (two, if it brakes);
 //! * every failure is a counter and, when it lasts, a named [`FaultKind`](crate::signal::FaultKind); no failure blocks or allocates;
 //! * once the descriptor is taken away by the watchdog nothing is sent any more.
 //!

@@ -95,7 +95,7 @@ impl Bench {
 fn room_is_counted_by_echoes() {
     let mut b = Bench::new(5);
     assert_eq!(b.send(&[1, 2, 3], GroupKind::Motion), SendOutcome::Sent);
-    assert!(b.link.has_room(2) && !b.link.has_room(3));
+    assert!(b.link.has_room(2, GroupKind::Motion) && !b.link.has_room(3, GroupKind::Motion));
     assert_eq!(b.send(&[4, 5, 6], GroupKind::Motion), SendOutcome::Busy);
     assert_eq!(b.link.counters().in_flight, 3);
     let got = b.tick();
@@ -110,7 +110,25 @@ fn room_is_counted_by_echoes() {
         (c.frames_out, c.confirmed, c.in_flight, c.busy, c.frames_in),
         (3, 3, 0, 1, 0)
     );
-    assert!(b.link.has_room(5) && !b.link.has_room(6));
+    assert!(b.link.has_room(5, GroupKind::Motion) && !b.link.has_room(6, GroupKind::Motion));
+}
+
+/// Guards: a group that brakes goes out right behind a whole motion group that nobody has confirmed yet, once; more than two cycles are never in
+/// flight, and motion waits until they are one.
+#[test]
+fn braking_has_a_cycle_of_its_own() {
+    let mut b = Bench::new(5);
+    assert_eq!(
+        b.send(&[1, 2, 3, 4, 5], GroupKind::Motion),
+        SendOutcome::Sent
+    );
+    assert!(b.link.has_room(5, GroupKind::Hold) && !b.link.has_room(6, GroupKind::Hold));
+    assert_eq!(b.send(&[6, 7, 8], GroupKind::Hold), SendOutcome::Sent);
+    assert_eq!(b.send(&[9, 10, 11], GroupKind::Hold), SendOutcome::Busy);
+    assert_eq!(b.send(&[9], GroupKind::Motion), SendOutcome::Busy);
+    b.tick();
+    assert_eq!(b.ids_on_bus(), [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert!(b.link.has_room(5, GroupKind::Motion));
 }
 
 /// Guards: a frame of another member is not taken for an echo, even with the same identifier and bytes.

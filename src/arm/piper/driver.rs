@@ -313,12 +313,7 @@ impl PiperDriver {
         group.extend(mode_due.then(|| Command::Mode(self.mode_order).encode()));
         group.extend(target.frames());
         group.extend(gripper.map(|order| Command::Gripper(order).encode()));
-        let kind = if command.motion {
-            GroupKind::Motion
-        } else {
-            GroupKind::Hold
-        };
-        let outcome = self.link.send_group(&group, kind, now);
+        let outcome = self.link.send_group(&group, kind(command.motion), now);
         if outcome == SendOutcome::Sent {
             if let Encoded::Pose(pose) = target {
                 self.last_pose = pose;
@@ -438,6 +433,14 @@ impl PiperDriver {
     }
 }
 
+const fn kind(motion: bool) -> GroupKind {
+    if motion {
+        GroupKind::Motion
+    } else {
+        GroupKind::Hold
+    }
+}
+
 /// Joint targets in the arm's unit.
 fn joint_target(q: &[f64; 6]) -> Result<[MilliDegrees; 6], OutOfRange> {
     let mut angles = [MilliDegrees(0); 6];
@@ -487,12 +490,9 @@ impl Arm<6> for PiperDriver {
         }
     }
 
-    fn has_room(&mut self, now: Stamp) -> bool {
-        self.link.has_room(if self.mode_due(now) {
-            GROUP_MAX
-        } else {
-            GROUP_MAX - 1
-        })
+    fn has_room(&mut self, now: Stamp, motion: bool) -> bool {
+        let frames = GROUP_MAX - usize::from(!self.mode_due(now));
+        self.link.has_room(frames, kind(motion))
     }
 
     fn send(&mut self, command: &Vetted<ArmCommand<6>>, now: Stamp) -> SendOutcome {

@@ -119,7 +119,7 @@ impl Rig {
         if self.ms.is_multiple_of(POLL_EVERY_MS) {
             self.driver.poll(self.now, !self.latched);
             if let Some(command) = command {
-                outcome = Some(if self.driver.has_room(self.now) {
+                outcome = Some(if self.driver.has_room(self.now, command.motion) {
                     self.driver.send_command(command, self.now)
                 } else {
                     SendOutcome::Busy

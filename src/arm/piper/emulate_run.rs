@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::emulate::{EmulatedPiper, EmulatorFaults, FAULT_NAMES, STEP_S, StartState};
 use super::model::DhVariant;
-use crate::arm::can::local_bus::BusNode;
+use crate::arm::can::local_bus::{self, BusNode};
 use crate::arm::can::{CanAddress, FrameFormat, LocalBus, OpenError};
 use crate::arm::frame::Frame;
 use crate::arm::registry::RunningEmulator;
@@ -56,7 +56,10 @@ impl PiperEmulator {
         let (for_thread, end, address) = (Arc::clone(&shared), Arc::clone(&ended), bus.clone());
         let thread = thread::Builder::new()
             .name("piper-emulator".into())
-            .spawn(move || run(node, &address, EmulatedPiper::new(start), &for_thread, &end))
+            .spawn(move || {
+                local_bus::urgent();
+                run(node, &address, EmulatedPiper::new(start), &for_thread, &end);
+            })
             .map_err(|source| OpenError::Io {
                 address: bus.clone(),
                 source,

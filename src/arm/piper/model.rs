@@ -28,6 +28,8 @@
 //!
 //! Eight branches at most; those outside the joint limits are dropped.
 
+mod near;
+
 use core::f64::consts::{PI, TAU};
 
 use nalgebra::{Matrix3, Vector3};
@@ -150,6 +152,8 @@ pub enum Choice {
 pub struct PiperModel {
     chain: Chain<6>,
     theta_offsets: [f64; 2],
+    /// Elbow to wrist centre: see [`forearm`].
+    forearm: (f64, f64),
     /// Shoulder to wrist centre, least and greatest, m.
     wrist_reach: [f64; 2],
     joint_limits: [(f64, f64); 6],
@@ -197,6 +201,7 @@ impl PiperModel {
         Self {
             chain,
             theta_offsets,
+            forearm: forearm(),
             wrist_reach,
             joint_limits: ranges.map(|r| (r.lower, r.upper)),
             joint_speeds: ranges.map(|r| r.velocity_max),
@@ -308,6 +313,11 @@ impl PiperModel {
     /// # Errors
     /// [`IkFailure`] when there is none.
     pub fn ik(&self, pose: &Pose<ArmBase, Tcp>, choice: Choice) -> Result<[f64; 6], IkFailure> {
+        if let Choice::Nearest(q) = &choice
+            && let Some(q) = self.ik_continued(pose, q)
+        {
+            return Ok(q);
+        }
         let seed = match choice {
             Choice::Nearest(q) => q,
             Choice::Unseeded => [0.0; 6],
@@ -325,7 +335,7 @@ impl PiperModel {
 
     /// J2 and J3 for a wrist centre `u` m before the axis of J1 and `v` m *below* the shoulder: elbow to either side.
     fn shoulder_elbow(&self, u: f64, v: f64) -> [[f64; 2]; 2] {
-        let (l3, forearm_angle) = forearm();
+        let (l3, forearm_angle) = self.forearm;
         let distance = u.hypot(v);
         // sin²(bend/2) by products: no digits lost at the stretched arm, where cos(bend) is flat.
         let sin_squared = ((UPPER_ARM_M + l3) - distance) * ((UPPER_ARM_M + l3) + distance)

@@ -3,17 +3,24 @@
 use crate::geometry::{ArmBase, Pose, Tcp, angle_between};
 use crate::signal::{ArmPhase, Quality};
 use crate::supervisor::{Freshness, Inhibit, InhibitSet, Mode};
+use crate::time::Span;
 
-use super::{Findings, Lane, LaneInputs};
+use super::{Clutch, Findings, Lane, LaneInputs};
 use crate::control::group::LaneStanding;
 
 /// A pinch this closed counts as hold-to-run where the device has no clutch of its own.
 const PINCH_CLOSED: f64 = 0.3;
 
+/// After an absence of our own, feedback is old because nobody read it: it counts as lost only when it is still old after this.
+const AWAY_GRACE: Span = Span::from_ms(50);
+
 impl<const N: usize> Lane<N> {
     /// First pass: looks at everything, decides nothing.
     pub fn assess(&mut self, inputs: &LaneInputs<'_, N>) -> LaneStanding {
         let now = inputs.now;
+        if inputs.away {
+            self.feedback_lost_from = now + AWAY_GRACE;
+        }
         self.rest.feed(&inputs.arm.tcp);
         let sample = inputs.sample;
         if let Some(sample) = sample
@@ -32,12 +39,12 @@ impl<const N: usize> Lane<N> {
         let quality = sample.map_or(Quality::Untracked, |s| s.quality);
         let clutch = self.clutch(inputs);
         let goal = self.reachable_goal(inputs);
-        let blocking = self.blocking(inputs, operator, feedback, quality, goal.as_ref());
+        let blocking = self.blocking(inputs, operator, feedback, quality, clutch, goal.as_ref());
         let clear = blocking.is_empty() && !self.group_blocked;
         let news = self.edges.update(
             sample,
             if self.params.hold_to_run {
-                clutch
+                clutch.is_held()
             } else {
                 None
             },
@@ -77,16 +84,25 @@ impl<const N: usize> Lane<N> {
             (Some(a), Some(b)) => Some(a.max(b)),
             _ => None,
         };
-        Freshness::of(oldest, limits.hold_after, limits.hard_after)
+        let freshness = Freshness::of(oldest, limits.hold_after, limits.hard_after);
+        if freshness == Freshness::Hard && inputs.now < self.feedback_lost_from {
+            Freshness::Soft
+        } else {
+            freshness
+        }
     }
 
-    pub(super) fn clutch(&self, inputs: &LaneInputs<'_, N>) -> Option<bool> {
-        let (holder, other) = match inputs.clutch_sample {
-            Some(sample) => (Some(sample), true),
-            None => (inputs.sample, false),
+    pub(super) fn clutch(&self, inputs: &LaneInputs<'_, N>) -> Clutch {
+        let other = self.params.clutch_is_other;
+        let none = if other { Clutch::Lost } else { Clutch::Absent };
+        let holder = if other {
+            inputs.clutch_sample
+        } else {
+            inputs.sample
         };
-        let sample = holder?;
-        let fresh = inputs.now.age_of(sample.received_at) <= self.params.operator_stale.hold_after;
+        let Some(sample) = holder else {
+            return none;
+        };
         let pressed = sample.clutch_pressed.or_else(|| {
             let pinch = sample.opening.map(|o| o.get() <= PINCH_CLOSED);
             if other || self.params.mapping.is_absolute() {
@@ -95,8 +111,13 @@ impl<const N: usize> Lane<N> {
                 None
             }
         });
-        // A clutch that is not heard of is a clutch let go.
-        pressed.map(|p| p && fresh && sample.quality == Quality::Good)
+        let fresh = inputs.now.age_of(sample.received_at) <= self.params.clutch_release_after;
+        match pressed {
+            None => none,
+            Some(_) if !fresh || sample.quality != Quality::Good => Clutch::Lost,
+            Some(true) => Clutch::Pressed,
+            Some(false) => Clutch::Released,
+        }
     }
 
     pub(super) fn too_far(&self, goal: Option<&Pose<ArmBase, Tcp>>) -> bool {
@@ -114,6 +135,7 @@ impl<const N: usize> Lane<N> {
         operator: Freshness,
         feedback: Freshness,
         quality: Quality,
+        clutch: Clutch,
         goal: Option<&Pose<ArmBase, Tcp>>,
     ) -> InhibitSet {
         let now = inputs.now;
@@ -147,6 +169,9 @@ impl<const N: usize> Lane<N> {
             set.set(Inhibit::TrackingJumped, quality == Quality::Jumped);
             set.set(Inhibit::TrackingFrozen, quality == Quality::Frozen);
         }
+        // It also makes the lane unclear, so that a clutch that comes back pressed has to be let go first.
+        let clutch_lost = self.params.hold_to_run && clutch == Clutch::Lost;
+        set.set(Inhibit::ClutchLost, clutch_lost);
         set.set(Inhibit::FrameUnverified, !self.params.frame_verified);
         set.set(Inhibit::Homing, matches!(self.mode, Mode::Homing { .. }));
         if self.mode == Mode::Ready && up {

@@ -7,7 +7,7 @@ use crate::shaping::ScalarState;
 use crate::signal::{OperatorSample, Quality};
 use crate::supervisor::Mode;
 
-use super::{Findings, Lane, LaneInputs};
+use super::{Clutch, Findings, Lane, LaneInputs};
 use crate::control::motion::Goal;
 
 impl<const N: usize> Lane<N> {
@@ -85,7 +85,7 @@ impl<const N: usize> Lane<N> {
         match self.mode {
             Mode::Active { .. } if self.params.isomorphic => self.leader_goal(inputs),
             Mode::Active { .. } => self.tracked_goal(inputs),
-            Mode::Approaching { .. } if f.clutch == Some(true) => self
+            Mode::Approaching { .. } if f.clutch == Clutch::Pressed => self
                 .reachable_goal(inputs)
                 .map_or(Goal::Rest, Goal::Approach),
             Mode::Homing { .. } => Goal::Home(self.params.home.q),
@@ -117,7 +117,7 @@ impl<const N: usize> Lane<N> {
             return None;
         }
         let sample = inputs.gripper_sample.or(inputs.sample)?;
-        let limit = self.params.operator_stale.hold_after;
+        let limit = self.params.gripper_hold_after;
         if sample.quality != Quality::Good || inputs.now.age_of(sample.received_at) > limit {
             return None;
         }

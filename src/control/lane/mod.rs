@@ -88,6 +88,30 @@ pub struct LaneOutput<const N: usize> {
     pub left: Option<Mode>,
 }
 
+/// What the hold-to-run clutch does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Clutch {
+    /// This lane has none.
+    Absent,
+    /// Heard of, and not held.
+    Released,
+    /// Held.
+    Pressed,
+    /// Not heard of in time, or its hand is not usable: let go, and not by the operator.
+    Lost,
+}
+
+impl Clutch {
+    /// Held or not. A clutch that is not heard of is a clutch let go.
+    const fn is_held(self) -> Option<bool> {
+        match self {
+            Self::Absent => None,
+            Self::Pressed => Some(true),
+            Self::Released | Self::Lost => Some(false),
+        }
+    }
+}
+
 /// What `assess` found, kept for `act`.
 #[derive(Debug, Clone, Copy)]
 struct Findings {
@@ -96,7 +120,7 @@ struct Findings {
     operator: Freshness,
     feedback: Freshness,
     quality: Quality,
-    clutch: Option<bool>,
+    clutch: Clutch,
     goal: Option<Pose<ArmBase, Tcp>>,
 }
 
@@ -123,6 +147,8 @@ pub struct Lane<const N: usize> {
     tracked: Option<Stamp>,
     leader_anchor: Option<([f64; N], [f64; N])>,
     last_usable: Option<Stamp>,
+    /// Old feedback is not called lost before this.
+    feedback_lost_from: Stamp,
     stream: Option<Stream<N>>,
     stream_broke: bool,
     candidate: Option<Candidate<N>>,
@@ -191,6 +217,7 @@ impl<const N: usize> Lane<N> {
             tracked: None,
             leader_anchor: None,
             last_usable: None,
+            feedback_lost_from: Stamp::default(),
             stream: None,
             stream_broke: false,
             candidate: None,
@@ -349,7 +376,7 @@ impl<const N: usize> Lane<N> {
             group_holds: group.holds,
             group_engages: group.engages,
             absolute: self.params.mapping.is_absolute(),
-            hold_to_run: f.clutch == Some(true),
+            hold_to_run: f.clutch == Clutch::Pressed,
             arrived,
             approach_too_far: self.params.mapping.is_absolute() && self.too_far(f.goal.as_ref()),
             home: inputs.requests.home,

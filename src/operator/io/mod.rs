@@ -22,7 +22,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Registry, Token, Waker};
 
@@ -32,6 +32,8 @@ use crate::time::{Span, Stamp};
 
 /// Longest sleep of the input thread.
 pub const TURN_MAX: Span = Span::from_ms(10);
+/// A thread that is told to end does so within one turn, unless it hangs.
+pub const STOP_MAX: Duration = Duration::from_millis(500);
 /// Most sources of one input thread.
 pub const SOURCES_MAX: usize = 16;
 /// Tokens that each source has for its sockets.
@@ -165,21 +167,32 @@ impl InputThread {
         &self.counters
     }
 
-    /// Ends the thread and waits for it. The sources, and their sockets, are gone afterwards.
-    pub fn stop(&mut self) {
+    /// Ends the thread and waits for it, for at most [`STOP_MAX`]. The sources, and their sockets, are gone afterwards; `false` if the
+    /// thread hangs and they are not.
+    pub fn stop(&mut self) -> bool {
         self.quit.store(true, Ordering::Release);
         // A refused wake-up costs at most one turn.
         let _ = self.waker.wake();
-        if let Some(join) = self.join.take() {
-            // A panic in there has tripped the stop line already; there is nothing more to do with it here.
-            let _ = join.join();
+        let Some(join) = self.join.take() else {
+            return true;
+        };
+        let began = Instant::now();
+        while !join.is_finished() {
+            if began.elapsed() > STOP_MAX {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(1));
         }
+        // A panic in there has tripped the stop line already; there is nothing more to do with it here.
+        let _ = join.join();
+        true
     }
 }
 
 impl Drop for InputThread {
     fn drop(&mut self) {
-        self.stop();
+        // A thread that hangs is left behind: whoever drops this is about to end.
+        let _ = self.stop();
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) const THREAD_AWAY: usize = 2;
 pub(super) const REASONS_MAX: usize = 32;
 
 /// Names of the counts in [`StatsSnapshot::counts`], in their order.
-pub const COUNT_NAMES: [&str; 8] = [
+pub const COUNT_NAMES: [&str; 9] = [
     "restarts",
     "jumps",
     "frozen",
@@ -26,6 +26,7 @@ pub const COUNT_NAMES: [&str; 8] = [
     "openings_clamped",
     "openings_refused",
     "reserved_bits",
+    "lost",
 ];
 
 const fn counts_in_order(c: &SessionCounts) -> [u64; COUNT_NAMES.len()] {
@@ -38,6 +39,7 @@ const fn counts_in_order(c: &SessionCounts) -> [u64; COUNT_NAMES.len()] {
         c.openings_clamped,
         c.openings_refused,
         c.reserved_bits,
+        c.lost,
     ]
 }
 

@@ -1,4 +1,4 @@
-//! A UDP port and the session that its datagrams belong to.
+//! A UDP port and the operators that its datagrams belong to.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,6 +12,7 @@ use super::port::BoundPort;
 use super::stats::{NOT_ALLOWED, OTHER_SENDER, SourceStats, THREAD_AWAY};
 use super::{Drained, Source};
 use crate::handoff::{LastUsable, Publisher, SourceId, StopLine, StopReason};
+use crate::operator::params::DatagramSettings;
 use crate::operator::pin::{Pin, Standing};
 use crate::operator::{Body, Break, DatagramSession};
 use crate::rt::clock;
@@ -47,39 +48,43 @@ enum Backlog {
     Before(Stamp),
 }
 
-/// A UDP port, served.
-pub struct UdpSource<S> {
-    socket: UdpSocket,
-    session: S,
+/// Most operators that share a port: two hands, and room for two wearers.
+pub const SEATS_MAX: usize = 4;
+
+/// One operator at a port: its stream, who may send it, and where its results go.
+#[expect(
+    clippy::disallowed_types,
+    reason = "boxed once at start-up; one virtual call a packet"
+)]
+pub struct Seat {
+    session: Box<dyn DatagramSession>,
     pin: Pin,
     outlets: Outlets,
-    backlog: Backlog,
-    /// When the queue was last seen empty: nothing that is received later can have arrived before.
-    empty_at: Stamp,
-    kernel_drops: u32,
-    buffer: [u8; BUFFER_BYTES],
 }
 
-impl<S: DatagramSession> UdpSource<S> {
-    /// Serves a bound port.
+impl Seat {
+    /// The pin is the seat's own: two hands on one port may come from two machines, and none of them takes the other's place.
     #[must_use]
-    pub fn new(port: BoundPort, session: S, pin: Pin, outlets: Outlets) -> Self {
+    #[expect(clippy::disallowed_types, reason = "start-up")]
+    pub const fn new(session: Box<dyn DatagramSession>, pin: Pin, outlets: Outlets) -> Self {
         Self {
-            socket: port.0,
             session,
             pin,
             outlets,
-            backlog: Backlog::None,
-            empty_at: Stamp::default(),
-            kernel_drops: 0,
-            buffer: [0; BUFFER_BYTES],
         }
     }
 
-    fn take(&mut self, received: &Received) {
-        let bytes = self.buffer.get(..received.len).unwrap_or(&[]);
-        // The kernel's stamp is of the wall clock: if that was set, this bound is what keeps the age right.
-        let at = received.received_at.max(self.empty_at);
+    /// The seat of an operator with these parameters.
+    #[must_use]
+    pub fn of(settings: &dyn DatagramSettings, outlets: Outlets) -> Self {
+        let door = settings.door();
+        let pin = Pin::new(door.allow.clone(), door.disengage_after);
+        Self::new(settings.session(), pin, outlets)
+    }
+
+    /// Everything about a datagram that comes before the session: stop bit, counters. Gives how its sender stands, and whether the
+    /// packet is acceptable at a glance.
+    fn look(&self, bytes: &[u8], received: &Received, at: Stamp) -> (Standing, bool) {
         let (from, stats) = (received.from, &self.outlets.stats);
         let standing = self.pin.standing(from, at);
         let glance = self.session.glance(bytes);
@@ -92,33 +97,37 @@ impl<S: DatagramSession> UdpSource<S> {
             stats.stop_bit();
         }
         stats.packet(at);
-        if let Some(drops) = received.kernel_drops {
-            stats.kernel_dropped(self.kernel_drops, drops);
-            self.kernel_drops = drops;
-        }
-        if self.is_backlog(received, at) {
-            self.outlets.stats.dropped(THREAD_AWAY);
-            return;
-        }
-        match standing {
-            Standing::NotAllowed => return self.turn_away(from, NOT_ALLOWED),
-            Standing::Other => return self.turn_away(from, OTHER_SENDER),
-            Standing::MayTake { replaces: true } if glance.valid => {
-                self.session.on_break(Break::NewOwner)
-            }
-            Standing::MayTake { .. } | Standing::Owner => {}
-        }
-        self.judge(received, at);
+        (standing, glance.valid)
     }
 
-    fn judge(&mut self, received: &Received, at: Stamp) {
-        let bytes = self.buffer.get(..received.len).unwrap_or(&[]);
+    /// Lets the datagram of an owner, or of who may become it, through to the session.
+    fn admit(
+        &mut self,
+        bytes: &[u8],
+        from: SocketAddr,
+        (standing, valid): (Standing, bool),
+        at: Stamp,
+    ) {
+        match standing {
+            Standing::NotAllowed => self.turn_away(from, NOT_ALLOWED),
+            Standing::Other => self.turn_away(from, OTHER_SENDER),
+            Standing::MayTake { replaces } => {
+                if replaces && valid {
+                    self.session.on_break(Break::NewOwner);
+                }
+                self.judge(bytes, from, at);
+            }
+            Standing::Owner => self.judge(bytes, from, at),
+        }
+    }
+
+    fn judge(&mut self, bytes: &[u8], from: SocketAddr, at: Stamp) {
         let verdict = self.session.on_datagram(bytes, at);
         let stats = &self.outlets.stats;
         match verdict.body {
             Body::Drop(reason) => stats.dropped_by_device(reason),
             Body::Sample(sample) => {
-                self.pin.transition_to_owned(received.from, at);
+                self.pin.transition_to_owned(from, at);
                 if !verdict.stop {
                     stats.stop_level.clear_owner();
                 }
@@ -127,32 +136,95 @@ impl<S: DatagramSession> UdpSource<S> {
                 if sample.quality == Quality::Good {
                     self.outlets.last_usable.store(sample.received_at);
                 }
-                stats.owner.store(received.from);
+                stats.owner.store(from);
                 stats.accepted();
             }
         }
         stats.session(&self.session.counts());
     }
 
-    fn turn_away(&mut self, from: SocketAddr, reason: usize) {
+    fn turn_away(&self, from: SocketAddr, reason: usize) {
         self.outlets.stats.stranger.store(from);
         self.outlets.stats.dropped(reason);
     }
+}
 
-    fn is_backlog(&mut self, received: &Received, at: Stamp) -> bool {
-        let Backlog::Before(back_at) = self.backlog else {
-            return false;
-        };
-        // Without the kernel's stamp every datagram looks new; then all go until the queue is empty.
-        if received.is_stamped && at >= back_at {
-            self.backlog = Backlog::None;
-            return false;
+/// A UDP port, served: one socket, and a seat for each operator that listens to it.
+///
+/// A datagram belongs to the first seat whose session claims it, or else to the first seat, so that each is counted exactly once. What
+/// concerns the socket and not a hand stays with the port: the receive stamp's lower bound, the backlog after an absence, and the
+/// kernel's own drops, which nobody can assign and which the first seat counts.
+pub struct UdpSource {
+    socket: UdpSocket,
+    seats: heapless::Vec<Seat, SEATS_MAX>,
+    backlog: Backlog,
+    /// When the queue was last seen empty: nothing that is received later can have arrived before.
+    empty_at: Stamp,
+    kernel_drops: u32,
+    buffer: [u8; BUFFER_BYTES],
+}
+
+impl UdpSource {
+    /// Serves a bound port.
+    #[must_use]
+    pub fn new(port: BoundPort, first: Seat) -> Self {
+        let mut seats = heapless::Vec::new();
+        // There is room for the first of SEATS_MAX.
+        let _ = seats.push(first);
+        Self {
+            socket: port.0,
+            seats,
+            backlog: Backlog::None,
+            empty_at: Stamp::default(),
+            kernel_drops: 0,
+            buffer: [0; BUFFER_BYTES],
         }
-        true
+    }
+
+    /// One more operator at this port. Start-up only.
+    ///
+    /// # Errors
+    /// Gives the seat back when all [`SEATS_MAX`] are taken.
+    #[expect(clippy::result_large_err, reason = "start-up; the caller keeps it")]
+    pub fn share(&mut self, seat: Seat) -> Result<(), Seat> {
+        self.seats.push(seat)
+    }
+
+    fn take(&mut self, received: &Received) {
+        let bytes = self.buffer.get(..received.len).unwrap_or(&[]);
+        // The kernel's stamp is of the wall clock: if that was set, this bound is what keeps the age right.
+        let at = received.received_at.max(self.empty_at);
+        let is_backlog = is_backlog(&mut self.backlog, received, at);
+        if let (Some(drops), Some(first)) = (received.kernel_drops, self.seats.first()) {
+            first.outlets.stats.kernel_dropped(self.kernel_drops, drops);
+            self.kernel_drops = drops;
+        }
+        let claimed = self.seats.iter().position(|s| s.session.claims(bytes));
+        let Some(seat) = self.seats.get_mut(claimed.unwrap_or(0)) else {
+            return;
+        };
+        let looked = seat.look(bytes, received, at);
+        if is_backlog {
+            seat.outlets.stats.dropped(THREAD_AWAY);
+        } else {
+            seat.admit(bytes, received.from, looked, at);
+        }
     }
 }
 
-impl<S: DatagramSession> Source for UdpSource<S> {
+fn is_backlog(backlog: &mut Backlog, received: &Received, at: Stamp) -> bool {
+    let Backlog::Before(back_at) = *backlog else {
+        return false;
+    };
+    // Without the kernel's stamp every datagram looks new; then all go until the queue is empty.
+    if received.is_stamped && at >= back_at {
+        *backlog = Backlog::None;
+        return false;
+    }
+    true
+}
+
+impl Source for UdpSource {
     fn register(&mut self, registry: &Registry, first: Token) -> io::Result<()> {
         registry.register(&mut self.socket, first, Interest::READABLE)
     }
@@ -169,7 +241,9 @@ impl<S: DatagramSession> Source for UdpSource<S> {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => {
-                    self.outlets.stats.socket_error();
+                    if let Some(first) = self.seats.first() {
+                        first.outlets.stats.socket_error();
+                    }
                     return Drained::Later;
                 }
             }
@@ -184,7 +258,9 @@ impl<S: DatagramSession> Source for UdpSource<S> {
     }
 
     fn on_away(&mut self, now: Stamp) {
-        self.session.on_break(Break::Away);
+        for seat in &mut self.seats {
+            seat.session.on_break(Break::Away);
+        }
         self.backlog = Backlog::Before(now);
     }
 }

@@ -37,9 +37,9 @@ struct Rig {
     stats: Arc<SourceStats>,
 }
 
-fn rig(allow: &[&str], lease: Span) -> (UdpSource<Session>, Rig) {
+fn rig(allow: &[&str], lease: Span) -> (UdpSource, Rig) {
     let settings = Settings::on_loopback(0);
-    let port = BoundPort::bind(settings.listen).unwrap();
+    let port = BoundPort::bind(settings.door.listen).unwrap();
     let to = port.local_addr().unwrap();
     let (publisher, reader) = mailbox(OperatorSample::default());
     let (last_usable, line) = (Arc::new(LastUsable::new()), Arc::new(StopLine::new()));
@@ -53,7 +53,10 @@ fn rig(allow: &[&str], lease: Span) -> (UdpSource<Session>, Rig) {
     };
     let allow: Vec<_> = allow.iter().map(|a| a.parse().unwrap()).collect();
     let pin = Pin::new(AllowList::new(&allow).unwrap(), lease);
-    let source = UdpSource::new(port, Session::new(&settings), pin, outlets);
+    let source = UdpSource::new(
+        port,
+        Seat::new(Box::new(Session::new(&settings)), pin, outlets),
+    );
     (
         source,
         Rig {
@@ -66,7 +69,7 @@ fn rig(allow: &[&str], lease: Span) -> (UdpSource<Session>, Rig) {
     )
 }
 
-fn default_rig() -> (UdpSource<Session>, Rig) {
+fn default_rig() -> (UdpSource, Rig) {
     rig(&[], Span::from_ms(500))
 }
 
@@ -102,7 +105,7 @@ impl Sender {
 }
 
 /// Serves the source as its thread would, once.
-fn serve(source: &mut UdpSource<Session>) -> Drained {
+fn serve(source: &mut UdpSource) -> Drained {
     let poll = mio::Poll::new().unwrap();
     source.on_ready(Token(0), poll.registry(), clock::now())
 }
@@ -392,7 +395,7 @@ fn stop_in_a_burst_of_a_thousand() {
 
 /// A source that does what a test wants on its first datagram.
 struct Scripted<F> {
-    inner: UdpSource<Session>,
+    inner: UdpSource,
     act: Option<F>,
     away: Arc<std::sync::atomic::AtomicU64>,
 }
@@ -450,4 +453,172 @@ fn death_of_the_thread_stops() {
     assert!(wait_for(|| rig.line.latch.is_tripped()));
     let cause = rig.line.latch.load().tripped.unwrap();
     assert_eq!(cause.reason, StopReason::InputThreadDied);
+}
+
+mod shared {
+    //! Two hands at one port.
+
+    use super::*;
+    use crate::operator::emulate::Ticks;
+    use crate::operator::glove::emulate::{Config, Emulator, HandConfig};
+    use crate::operator::glove::{Hand, Settings as GloveSettings};
+
+    /// The source of a left and a right hand, and the reading side of each, left first.
+    fn pair() -> (UdpSource, [Rig; 2]) {
+        let left = GloveSettings::on_loopback(0, Hand::Left);
+        let port = BoundPort::bind(left.door.listen).unwrap();
+        let to = port.local_addr().unwrap();
+        let seat = |settings: &GloveSettings, index| {
+            let (publisher, reader) = mailbox(OperatorSample::default());
+            let rig = Rig {
+                to,
+                reader,
+                last_usable: Arc::new(LastUsable::new()),
+                line: Arc::new(StopLine::new()),
+                stats: Arc::new(SourceStats::new(
+                    crate::operator::glove::session::DROP_REASONS,
+                )),
+            };
+            let outlets = Outlets {
+                publisher,
+                last_usable: Arc::clone(&rig.last_usable),
+                stop_line: Arc::clone(&rig.line),
+                stats: Arc::clone(&rig.stats),
+                id: SourceId::operator(index),
+            };
+            (Seat::of(settings, outlets), rig)
+        };
+        let (left, left_rig) = seat(&left, 0);
+        let (right, right_rig) = seat(&GloveSettings::on_loopback(0, Hand::Right), 1);
+        let mut source = UdpSource::new(port, left);
+        assert!(source.share(right).is_ok());
+        (source, [left_rig, right_rig])
+    }
+
+    /// A sender of one hand or both.
+    struct Gloves {
+        socket: StdSocket,
+        emulator: Emulator,
+        to: SocketAddr,
+    }
+
+    impl Gloves {
+        fn new(rig: &Rig, hands: &[Hand]) -> Self {
+            Self {
+                socket: StdSocket::bind("127.0.0.1:0").unwrap(),
+                emulator: Emulator::new(Config {
+                    hands: hands.iter().map(|h| HandConfig::new(*h)).collect(),
+                    ..Config::default()
+                }),
+                to: rig.to,
+            }
+        }
+
+        fn tick(&mut self) {
+            for datagram in self.emulator.step() {
+                self.raw(&datagram.bytes);
+            }
+        }
+
+        fn raw(&self, bytes: &[u8]) {
+            self.socket.send_to(bytes, self.to).unwrap();
+        }
+    }
+
+    fn accepted(rigs: &[Rig; 2]) -> [u64; 2] {
+        [0, 1].map(|i| rigs[i].stats.snapshot().accepted)
+    }
+
+    /// Guards: each hand's packets go to its own mailbox, age and counters; what belongs to nobody is counted once, by the first operator.
+    #[test]
+    fn hands_are_told_apart() {
+        let (mut source, mut rigs) = pair();
+        let mut both = Gloves::new(&rigs[0], &[Hand::Left, Hand::Right]);
+        for _ in 0..10 {
+            both.tick();
+        }
+        both.raw(b"neither left nor right");
+        serve(&mut source);
+        assert_eq!(accepted(&rigs), [10, 10]);
+        assert_eq!(rigs[0].drops("bad_length"), 1);
+        for rig in &mut rigs {
+            assert!(rig.reader.read_new().1);
+            let newest = rig.reader.read().received_at;
+            assert_eq!(rig.last_usable.load(), Some(newest));
+            rig.assert_books_balance();
+        }
+    }
+
+    /// Guards: one hand that falls silent leaves the other one's age alone.
+    #[test]
+    fn each_hand_has_its_own_age() {
+        let (mut source, rigs) = pair();
+        Gloves::new(&rigs[0], &[Hand::Left, Hand::Right]).tick();
+        serve(&mut source);
+        let before = rigs.each_ref().map(|r| r.last_usable.load().unwrap());
+        sleep(Duration::from_millis(5));
+        let mut again = Gloves::new(&rigs[0], &[Hand::Left]);
+        again.socket = StdSocket::bind("127.0.0.1:0").unwrap();
+        // Another sender of the left hand: refused, so neither age moves.
+        again.tick();
+        serve(&mut source);
+        assert_eq!(
+            rigs.each_ref().map(|r| r.last_usable.load().unwrap()),
+            before
+        );
+        assert_eq!(rigs[0].drops("other_sender"), 1);
+        assert_eq!(rigs[1].stats.snapshot().packets, 1);
+    }
+
+    /// Guards: the two hands may come from two machines: each pins its own sender, and a stranger to one hand is no stranger to the
+    /// other.
+    #[test]
+    fn each_hand_has_its_own_owner() {
+        let (mut source, rigs) = pair();
+        let mut left = Gloves::new(&rigs[0], &[Hand::Left]);
+        let mut right = Gloves::new(&rigs[0], &[Hand::Right]);
+        for _ in 0..3 {
+            left.tick();
+            right.tick();
+        }
+        serve(&mut source);
+        assert_eq!(accepted(&rigs), [3, 3]);
+        for (rig, sender) in rigs.iter().zip([&left, &right]) {
+            assert_eq!(
+                rig.stats.owner.load(),
+                Some(sender.socket.local_addr().unwrap())
+            );
+        }
+        // Both hands again from the left one's machine: its left hand is the owner, its right hand is not.
+        let mut both = Gloves::new(&rigs[0], &[Hand::Left, Hand::Right]);
+        both.socket = left.socket.try_clone().unwrap();
+        for _ in 0..4 {
+            both.emulator.step();
+        }
+        both.tick();
+        serve(&mut source);
+        assert_eq!(accepted(&rigs), [4, 3]);
+        assert_eq!(rigs[1].drops("other_sender"), 1);
+    }
+
+    /// Guards: an absence breaks the session of every hand, and the backlog of both is discarded.
+    #[test]
+    fn absence_breaks_both() {
+        let (mut source, mut rigs) = pair();
+        let mut both = Gloves::new(&rigs[0], &[Hand::Left, Hand::Right]);
+        both.tick();
+        sleep(Duration::from_millis(20));
+        source.on_away(clock::now());
+        sleep(Duration::from_millis(20));
+        both.tick();
+        serve(&mut source);
+        for rig in &mut rigs {
+            assert_eq!(
+                (rig.drops("thread_away"), rig.stats.snapshot().accepted),
+                (1, 1)
+            );
+            assert_eq!(rig.reader.read().edges.session, 1);
+            rig.assert_books_balance();
+        }
+    }
 }

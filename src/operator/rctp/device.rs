@@ -14,7 +14,7 @@ use super::wire::{self, Body, Flags, Gripper, Packet};
 use super::{Params, Session, Settings, params};
 use crate::geometry::{Pose, admit_quat_wxyz};
 use crate::operator::rctp::Frame;
-use crate::operator::registry::{DatagramKit, Device, Port, StaleDefaults, Yields};
+use crate::operator::registry::{DatagramKit, Device, Port, Protocol, StaleDefaults, Yields};
 
 /// The device.
 pub struct Descriptor;
@@ -74,8 +74,11 @@ impl Device for Descriptor {
         ]
     }
 
-    fn decode(&self, packet: &[u8]) -> Value {
-        decode(packet)
+    fn protocols(&self) -> &'static [Protocol] {
+        &[Protocol {
+            name: "rctp",
+            decode,
+        }]
     }
 
     fn emulator(&self) -> clap::Command {
@@ -89,13 +92,14 @@ impl Device for Descriptor {
         arguments.run(quit)
     }
 
-    fn datagrams(&self) -> Option<DatagramKit> {
-        Some(DatagramKit {
+    fn datagrams(&self) -> Vec<DatagramKit> {
+        vec![DatagramKit {
+            name: "rctp",
             session: || Box::new(Session::new(&Settings::on_loopback(0))),
             good,
             with_stop: Some(|packet| with_flags(packet, |f| f | Flags::STOP)),
             untracked: Some(|packet| with_flags(packet, |f| f & !Flags::TRACKED)),
-        })
+        }]
     }
 }
 

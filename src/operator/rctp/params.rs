@@ -1,13 +1,18 @@
 //! What a plan may say about an RCTP hand, and the checked form of it. Start-up only.
-#![allow(clippy::disallowed_types, clippy::disallowed_macros)] // start-up
+#![allow(clippy::disallowed_types)] // start-up
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
+use super::Session;
+use super::emulate::{Config, Emulator};
 use crate::geometry::AxisMap;
+use crate::operator::DatagramSession;
+use crate::operator::emulate::Running;
 use crate::operator::gesture::EngageBy;
-use crate::operator::params::ParamError;
+use crate::operator::params::{DatagramSettings, Door, DoorBounds, DoorParams, ParamError};
 use crate::operator::pin::AllowList;
 use crate::time::Span;
 
@@ -76,18 +81,12 @@ impl Default for Params {
 /// The checked form: nothing optional left.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Where to listen.
-    pub listen: SocketAddr,
+    /// Where it comes in.
+    pub door: Door,
     /// Axes of the sender.
     pub frame: Frame,
     /// What engages.
     pub engage: EngageBy,
-    /// Hold after this long without a usable pose.
-    pub hold_after: Span,
-    /// Disengage after this long without a usable pose; also how long a silent source keeps its port.
-    pub disengage_after: Span,
-    /// Who may send.
-    pub allow: AllowList,
 }
 
 impl Settings {
@@ -95,20 +94,24 @@ impl Settings {
     #[must_use]
     pub fn on_loopback(port: u16) -> Self {
         Self {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+            door: Door {
+                listen: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+                hold_after: Span::from_ms(100),
+                disengage_after: Span::from_ms(500),
+                allow: AllowList::default(),
+            },
             frame: Frame::default(),
             engage: EngageBy::default(),
-            hold_after: Span::from_ms(100),
-            disengage_after: Span::from_ms(500),
-            allow: AllowList::default(),
         }
     }
 }
 
-/// Shortest accepted `hold_after_ms`: one packet period and its jitter must fit, or every packet would be late.
-pub const HOLD_AFTER_MIN_MS: u32 = 25;
-/// Longest accepted `disengage_after_ms`.
-pub const DISENGAGE_AFTER_MAX_MS: u32 = 2000;
+const BOUNDS: DoorBounds = DoorBounds {
+    ports: "RCTP uses 8888 for the right hand and 8889 for the left",
+    hold_after_min_ms: 25,
+    pace: "packets come every 20 ms, with jitter",
+    disengage_after_max_ms: 2000,
+};
 
 impl Params {
     /// Checks everything.
@@ -116,70 +119,56 @@ impl Params {
     /// # Errors
     /// Every problem at once, each with its key.
     pub fn resolve(&self) -> Result<Settings, Vec<ParamError>> {
-        let mut errors = Vec::new();
-        let mut refuse = |key, problem: String| errors.push(ParamError { key, problem });
-        if self.port == 0 {
-            refuse(
-                "port",
-                "0 is no port; RCTP uses 8888 for the right hand and 8889 for the left".into(),
-            );
-        }
-        if self.hold_after_ms < HOLD_AFTER_MIN_MS {
-            refuse(
-                "hold_after_ms",
-                format!(
-                    "{} is below {HOLD_AFTER_MIN_MS}: packets come every 20 ms, with jitter",
-                    self.hold_after_ms
-                ),
-            );
-        }
-        if self.disengage_after_ms <= self.hold_after_ms {
-            refuse(
-                "disengage_after_ms",
-                format!(
-                    "{} must be longer than hold_after_ms ({})",
-                    self.disengage_after_ms, self.hold_after_ms
-                ),
-            );
-        }
-        if self.disengage_after_ms > DISENGAGE_AFTER_MAX_MS {
-            refuse(
-                "disengage_after_ms",
-                format!(
-                    "{} is above {DISENGAGE_AFTER_MAX_MS}",
-                    self.disengage_after_ms
-                ),
-            );
-        }
-        if let Some(odd) = self
-            .allow
-            .iter()
-            .find(|a| a.is_unspecified() || a.is_multicast())
-        {
-            refuse("allow", format!("{odd} is not the address of a sender"));
-        }
-        let allow = AllowList::new(&self.allow);
-        if allow.is_none() {
-            refuse(
-                "allow",
-                format!(
-                    "{} addresses; at most {}",
-                    self.allow.len(),
-                    AllowList::LEN_MAX
-                ),
-            );
-        }
-        match allow {
-            Some(allow) if errors.is_empty() => Ok(Settings {
-                listen: SocketAddr::new(self.bind, self.port),
-                frame: self.frame,
-                engage: self.engage,
-                hold_after: Span::from_ms(self.hold_after_ms.into()),
-                disengage_after: Span::from_ms(self.disengage_after_ms.into()),
-                allow,
-            }),
-            _ => Err(errors),
-        }
+        let door = DoorParams {
+            bind: self.bind,
+            port: self.port,
+            hold_after_ms: self.hold_after_ms,
+            disengage_after_ms: self.disengage_after_ms,
+            allow: &self.allow,
+        };
+        Ok(Settings {
+            door: door.resolve(&BOUNDS)?,
+            frame: self.frame,
+            engage: self.engage,
+        })
+    }
+}
+
+impl DatagramSettings for Settings {
+    fn device(&self) -> &'static str {
+        "rctp"
+    }
+
+    fn door(&self) -> &Door {
+        &self.door
+    }
+
+    fn door_mut(&mut self) -> &mut Door {
+        &mut self.door
+    }
+
+    fn engage(&self) -> EngageBy {
+        self.engage
+    }
+
+    fn frame(&self) -> Option<&'static str> {
+        Some(match self.frame {
+            Frame::OpenxrRh => "openxr_rh",
+            Frame::UnityLh => "unity_lh",
+        })
+    }
+
+    fn session(&self) -> Box<dyn DatagramSession> {
+        Box::new(Session::new(self))
+    }
+
+    fn emulate(&self, to: SocketAddr, seed: u64) -> io::Result<Running> {
+        let config = Config {
+            frame: self.frame,
+            seed,
+            ..Config::default()
+        };
+        Running::start(to, Emulator::new(config))
     }
 }
 
@@ -213,7 +202,7 @@ mod tests {
         assert!(toml::from_str::<Params>("hold_after = 100").is_err());
         assert!(toml::from_str::<Params>("frame = \"rh\"").is_err());
         let settings = toml::from_str::<Params>("").unwrap().resolve().unwrap();
-        assert_eq!(settings.listen.port(), PORT_RIGHT);
+        assert_eq!(settings.door.listen.port(), PORT_RIGHT);
         let left: Params =
             toml::from_str("port = 8889\nframe = \"unity_lh\"\nengage = \"clutch\"").unwrap();
         let left = left.resolve().unwrap();

@@ -29,9 +29,17 @@ pub struct Ratios {
 }
 
 impl Ratios {
-    /// `ours` over `baseline`. NaN where the baseline has no values.
+    /// `ours` over `baseline`. NaN where either has no values.
     #[must_use]
     pub fn of(ours: &LatencyHistogram, baseline: &LatencyHistogram) -> Self {
+        if ours.count() == 0 || baseline.count() == 0 {
+            return Self {
+                p50: f64::NAN,
+                p99: f64::NAN,
+                p999: f64::NAN,
+                max: f64::NAN,
+            };
+        }
         let at = |quantile| ours.quantile(quantile).as_us() / baseline.quantile(quantile).as_us();
         Self {
             p50: at(0.5),

@@ -24,6 +24,7 @@ fn ratios_and_bars() {
             })
     );
     assert!(!Ratios::of(&ours, &LatencyHistogram::new()).within(&STOP_BAR));
+    assert!(!Ratios::of(&LatencyHistogram::new(), &bare).within(&STOP_BAR));
     assert!(!Ratios::of(&LatencyHistogram::new(), &LatencyHistogram::new()).within(&STOP_BAR));
     let run = |p50, p99| Ratios {
         p50,

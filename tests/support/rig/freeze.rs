@@ -9,6 +9,31 @@ pub struct Frozen {
     _not_send: std::marker::PhantomData<*const ()>,
 }
 
+impl Frozen {
+    /// Waits for the end of the daemon. The dead thread has to be collected by its tracer before the process can be.
+    pub fn end(&self, mut daemon: super::process::Daemon) -> (std::process::ExitStatus, String) {
+        let began = std::time::Instant::now();
+        loop {
+            for tid in &self.threads {
+                #[expect(unsafe_code, reason = "collecting a traced thread")]
+                // SAFETY: no status is asked for.
+                unsafe {
+                    libc::waitpid(*tid, std::ptr::null_mut(), libc::__WALL | libc::WNOHANG);
+                }
+            }
+            if daemon.ended().is_some() {
+                return daemon.end();
+            }
+            assert!(
+                began.elapsed() < super::PATIENCE,
+                "the daemon does not end; it said\n{}",
+                daemon.said()
+            );
+            super::pause(10);
+        }
+    }
+}
+
 /// Stops the thread of that name. `None` where tracing is forbidden, which the caller has to say.
 pub fn freeze(pid: u32, name: &str) -> Option<Frozen> {
     let tid = thread_named(pid, name);

@@ -367,6 +367,13 @@ impl Rig {
         let since = Instant::now();
         while since.elapsed() < PATIENCE {
             self.wait("nothing but the engage act is missing", |s| {
+                // A machine that stood still for 100 ms shows as a silent bus, and is a fault as it must be.
+                if s.lanes()
+                    .any(|lane| s.mode(lane) == "fault" && s.phase(lane) == "up")
+                {
+                    println!("reset after a hiccup of this machine: {}", s.detail(0));
+                    let _ = self.ask(&Request::Reset);
+                }
                 s.lanes()
                     .all(|lane| s.reasons(lane) == ["awaiting_engage"] || s.mode(lane) == "active")
             });

@@ -3,13 +3,14 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// A running daemon; killed when dropped.
 pub struct Daemon {
     child: Child,
     said: Arc<Mutex<String>>,
+    collector: Option<JoinHandle<()>>,
 }
 
 impl Daemon {
@@ -28,7 +29,7 @@ impl Daemon {
     /// Takes a child; its standard error is collected if it is a pipe.
     pub fn watch(mut child: Child) -> Self {
         let said = Arc::new(Mutex::new(String::new()));
-        if let Some(stderr) = child.stderr.take() {
+        let collector = child.stderr.take().map(|stderr| {
             let said = Arc::clone(&said);
             thread::spawn(move || {
                 for line in BufReader::new(stderr).lines().map_while(Result::ok) {
@@ -36,9 +37,13 @@ impl Daemon {
                     said.push_str(&line);
                     said.push('\n');
                 }
-            });
+            })
+        });
+        Self {
+            child,
+            said,
+            collector,
         }
-        Self { child, said }
     }
 
     pub fn pid(&self) -> u32 {
@@ -68,8 +73,8 @@ impl Daemon {
         let began = Instant::now();
         loop {
             if let Some(status) = self.ended() {
-                // The collector may lag by a line.
-                thread::sleep(Duration::from_millis(50));
+                // The pipe ends with the process.
+                let _ = self.collector.take().map(JoinHandle::join);
                 return (status, self.said());
             }
             assert!(

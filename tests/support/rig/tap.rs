@@ -167,6 +167,12 @@ impl Tap {
                 last_vector = None;
                 continue;
             }
+            if next.at.age_of(before.at) > STREAM_BREAK {
+                // A command without followers: the arm came to rest on it by itself.
+                last_step = None;
+                last_vector = None;
+                continue;
+            }
             if let (Some((_, turned)), Some(before)) = (last_step, last_vector) {
                 let change = (vector - before).norm();
                 assert!(

@@ -57,6 +57,29 @@ proptest! {
         prop_assert!(pose_error(&model.fk(&chosen), &pose) < 1e-9);
     }
 
+    /// Guards: the short way to the nearest branch gives the branch that a look at all of them gives, or leaves the answer to that look. It
+    /// may not be asked for joints that no branch has, nor prefer one beyond a limit.
+    #[test]
+    fn short_way_agrees_with_all_branches(q in joints(), off in prop::array::uniform6(-1.0..1.0_f64), size in 0.0..1.5_f64, old: bool) {
+        let model = PiperModel::new(if old { DhVariant::Old } else { DhVariant::Offset });
+        let pose = model.fk(&q);
+        let mut seed = q;
+        seed.iter_mut().zip(off).for_each(|(s, o)| *s += size * o);
+        if let Some(short) = model.ik_continued(&pose, &seed) {
+            let all = model.ik_all(&pose, &seed).unwrap();
+            let nearest = all.iter().min_by(|a, b| distance_squared(a, &seed).total_cmp(&distance_squared(b, &seed))).unwrap();
+            // As well known as the pose itself, which near a straight wrist is less for J4 and J6 apart.
+            prop_assert!(largest_difference(&short, nearest) < 1e-8 / q[4].abs().clamp(1e-3, 1.0), "{short:?} {nearest:?} {seed:?}");
+            prop_assert!(pose_error(&model.fk(&short), &pose) < 1e-9);
+            prop_assert_eq!(model.chain().check_limits(&short), Ok(()));
+        } else if size < 0.1 {
+            // Refused near a seed only where something is singular or a limit is near.
+            let bend = (model.wrist_reach_m()[1] - (PiperModel::wrist_centre(&pose) - shoulder()).norm()).abs();
+            let at_limit = q.iter().zip(&JOINT_RANGES).any(|(q, r)| *q - r.lower < 1e-6 || r.upper - *q < 1e-6);
+            prop_assert!(bend < 0.02 || q[4].abs() < 1e-5 || PiperModel::wrist_axis_distance(&pose) < 0.02 || at_limit, "{q:?} {seed:?}");
+        }
+    }
+
     /// Guards: whatever the pose, the inverse answers with solutions or a reason, and never a joint beyond its limit.
     #[test]
     fn any_pose_gets_an_answer(
@@ -201,6 +224,7 @@ fn nearest_follows_without_changing_branch() {
         );
         let pose = Pose::from_parts(start.position() + shift, turn * start.rotation());
         let next = model.ik(&pose, Choice::Nearest(q)).unwrap();
+        assert_eq!(model.ik_continued(&pose, &q), Some(next), "the short way");
         assert!(
             largest_difference(&next, &q) < 0.05,
             "step {i}: {q:?} -> {next:?}"

@@ -1,6 +1,6 @@
 //! A headset made of software: a scripted hand, its noise, the network's and the operator's mishaps, over a real UDP socket.
 //!
-//! [`Emulator`] is pure: tick number in, datagrams out, everything from one seed. [`run`] sends them at 50 Hz. Used by the demo, by
+//! [`Emulator`] is pure: tick number in, datagrams out, everything from one seed, 50 a second. Used by the demo, by
 //! `telearm emulate rctp` and by tests. Not real-time.
 // Not real-time; the two array indices are dice of the array's own size.
 #![allow(
@@ -9,24 +9,19 @@
     clippy::indexing_slicing
 )]
 
-mod fault;
 mod script;
 
-pub use fault::{Fault, FaultKind, FaultParseError};
 pub use script::{Hand, Leg, Script, ScriptName};
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
 
 use nalgebra::{UnitQuaternion, Vector3};
 
 use super::Frame;
 use super::wire::{self, Flags, Packet};
 use crate::geometry::AxisMap;
+use crate::operator::emulate::{Datagram, Dice, Fault, FaultKind, Mishaps, Ticks, run_for_command};
 
 /// Packets per second.
 pub const RATE_HZ: f64 = 50.0;
@@ -58,67 +53,31 @@ impl Default for Config {
     }
 }
 
-/// One datagram to be sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Datagram {
-    /// Its bytes.
-    pub bytes: Vec<u8>,
-    /// Sent by a second headset, from another port.
-    pub from_second: bool,
-}
-
 /// The pure half: what leaves at each tick.
 #[derive(Debug)]
 pub struct Emulator {
     config: Config,
-    dice: Dice,
+    mishaps: Mishaps,
     tick: u64,
-    /// Kept back by a burst or a reordering, oldest first.
-    kept: Vec<Datagram>,
     frozen: Option<Hand>,
 }
 
-impl Emulator {
-    /// At tick 0.
-    #[must_use]
-    pub fn new(config: Config) -> Self {
-        let dice = Dice(config.seed);
-        Self {
-            config,
-            dice,
-            tick: 0,
-            kept: Vec::new(),
-            frozen: None,
-        }
-    }
-
-    /// Seconds of the script at the next tick.
-    #[must_use]
-    pub fn time_s(&self) -> f64 {
+impl Ticks for Emulator {
+    fn time_s(&self) -> f64 {
         self.tick as f64 / RATE_HZ
     }
 
-    /// What leaves at the next tick, in order.
-    pub fn step(&mut self) -> Vec<Datagram> {
+    fn step(&mut self) -> Vec<Datagram> {
         let t = self.time_s();
         self.tick += 1;
         let hand = self.hand(t);
         let packet = self.packet(t, &hand);
-        let mut out = Vec::new();
-        if self.is_on(FaultKind::Silence, t) {
+        let bytes = self.encode(t, &packet);
+        let mut out = self.mishaps.carry(t, bytes);
+        if self.mishaps.is_on(FaultKind::Silence, t) {
             return out;
         }
-        if !self.happens(FaultKind::Loss, t) {
-            out.push(own(self.encode(t, &packet)));
-        }
-        if self.happens(FaultKind::Duplicate, t) {
-            out.extend(out.last().cloned());
-        }
-        if self.happens(FaultKind::Garbage, t) {
-            let len = self.dice.below(64) as usize;
-            out.push(own((0..len).map(|_| self.dice.below(256) as u8).collect()));
-        }
-        if self.is_on(FaultKind::SecondSender, t) {
+        if self.mishaps.is_on(FaultKind::SecondSender, t) {
             let other = Packet {
                 position_m: packet.position_m.map(|v| v + 0.3),
                 ..packet
@@ -128,24 +87,38 @@ impl Emulator {
                 from_second: true,
             });
         }
-        self.delayed(t, out)
+        self.mishaps.delay(t, out)
+    }
+}
+
+impl Emulator {
+    /// At tick 0.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        let mishaps = Mishaps::new(config.faults.clone(), config.seed);
+        Self {
+            config,
+            mishaps,
+            tick: 0,
+            frozen: None,
+        }
     }
 
     /// The true hand, in our axes, with the operator's mishaps and the tracker's noise.
     fn hand(&mut self, t: f64) -> Hand {
         let mut hand = self.config.script.at(t);
-        if let Some(jump) = self.fault(FaultKind::Jump, t) {
+        if let Some(jump) = self.mishaps.fault(FaultKind::Jump, t) {
             hand.position.x += jump.amount;
         }
         if self.config.noise {
             let tremor = 0.0002 * (core::f64::consts::TAU * 9.0 * t).sin();
             let white = |dice: &mut Dice| 0.0007 * dice.normal();
-            hand.position += Vector3::from_fn(|_, _| tremor + white(&mut self.dice));
-            let turn = Vector3::from_fn(|_, _| 0.002 * self.dice.normal());
+            hand.position += Vector3::from_fn(|_, _| tremor + white(&mut self.mishaps.dice));
+            let turn = Vector3::from_fn(|_, _| 0.002 * self.mishaps.dice.normal());
             hand.rotation *= UnitQuaternion::from_scaled_axis(turn);
-            hand.opening = (hand.opening + 0.01 * self.dice.normal()).clamp(0.0, 1.0);
+            hand.opening = (hand.opening + 0.01 * self.mishaps.dice.normal()).clamp(0.0, 1.0);
         }
-        if self.is_on(FaultKind::Frozen, t) {
+        if self.mishaps.is_on(FaultKind::Frozen, t) {
             return *self.frozen.get_or_insert(hand);
         }
         self.frozen = None;
@@ -156,15 +129,15 @@ impl Emulator {
         let to_sender = sender_axes(self.config.frame);
         let q = to_sender.rotation(hand.rotation);
         let mut xyzw = [q.i as f32, q.j as f32, q.k as f32, q.w as f32];
-        if self.is_on(FaultKind::FlipSign, t) && self.tick.is_multiple_of(2) {
+        if self.mishaps.is_on(FaultKind::FlipSign, t) && self.tick.is_multiple_of(2) {
             xyzw = xyzw.map(|c| -c);
         }
         let p = to_sender.vector(hand.position);
-        let lost = self.is_on(FaultKind::TrackingLoss, t);
-        let stop = self.is_on(FaultKind::Stop, t);
+        let lost = self.mishaps.is_on(FaultKind::TrackingLoss, t);
+        let stop = self.mishaps.is_on(FaultKind::Stop, t);
         let flags = if lost { 0 } else { Flags::TRACKED } | if stop { Flags::STOP } else { 0 };
         let jitter_s = if self.config.noise {
-            0.0005 * self.dice.normal()
+            0.0005 * self.mishaps.dice.normal()
         } else {
             0.0
         };
@@ -186,9 +159,10 @@ impl Emulator {
         // The application ran for a while before: a restart must be seen as a fall-back.
         let started = 20.0 + t;
         let stepped = self
+            .mishaps
             .fault(FaultKind::ClockStep, t)
             .map_or(0.0, |f| f.amount);
-        match self.fault(FaultKind::Restart, t) {
+        match self.mishaps.fault(FaultKind::Restart, t) {
             Some(restart) => t - restart.from_s + stepped,
             None => started + stepped,
         }
@@ -196,8 +170,8 @@ impl Emulator {
 
     fn encode(&mut self, t: f64, packet: &Packet) -> Vec<u8> {
         let mut packet = *packet;
-        if self.happens(FaultKind::Nan, t) {
-            match self.dice.below(9) {
+        if self.mishaps.happens(FaultKind::Nan, t) {
+            match self.mishaps.dice.below(9) {
                 0 => packet.sender_time_s = f64::NAN,
                 i @ 1..=3 => packet.position_m[i as usize - 1] = f32::NAN,
                 i @ 4..=7 => packet.orientation_xyzw[i as usize - 4] = f32::INFINITY,
@@ -205,54 +179,10 @@ impl Emulator {
             }
         }
         let mut bytes = wire::emit(&packet).to_vec();
-        if self.happens(FaultKind::Short, t) {
-            bytes.truncate(self.dice.below(wire::PACKET_LEN as u64) as usize);
+        if self.mishaps.happens(FaultKind::Short, t) {
+            bytes.truncate(self.mishaps.dice.below(wire::PACKET_LEN as u64) as usize);
         }
         bytes
-    }
-
-    /// Keeps back what a burst or a reordering keeps back.
-    fn delayed(&mut self, t: f64, mut out: Vec<Datagram>) -> Vec<Datagram> {
-        let window = self.fault(FaultKind::Reorder, t).map(|f| f.amount as usize);
-        if self.is_on(FaultKind::Burst, t)
-            || window.is_some_and(|n| self.kept.len() + out.len() < n)
-        {
-            self.kept.append(&mut out);
-            return out;
-        }
-        let mut all = core::mem::take(&mut self.kept);
-        all.append(&mut out);
-        if window.is_some() {
-            all.reverse();
-        }
-        all
-    }
-
-    fn fault(&self, kind: FaultKind, t: f64) -> Option<Fault> {
-        self.config
-            .faults
-            .iter()
-            .copied()
-            .find(|f| f.kind == kind && f.is_on(t))
-    }
-
-    fn is_on(&self, kind: FaultKind, t: f64) -> bool {
-        self.fault(kind, t).is_some()
-    }
-
-    /// A fault that hits a share of the packets, its amount in per cent.
-    fn happens(&mut self, kind: FaultKind, t: f64) -> bool {
-        match self.fault(kind, t) {
-            Some(fault) => self.dice.uniform() * 100.0 < fault.amount,
-            None => false,
-        }
-    }
-}
-
-const fn own(bytes: Vec<u8>) -> Datagram {
-    Datagram {
-        bytes,
-        from_second: false,
     }
 }
 
@@ -261,34 +191,6 @@ const fn sender_axes(frame: Frame) -> AxisMap {
     match frame {
         Frame::OpenxrRh => AxisMap::new([(1, -1), (2, 1), (0, -1)]),
         Frame::UnityLh => AxisMap::new([(1, -1), (2, 1), (0, 1)]),
-    }
-}
-
-/// Small, seeded, good enough for dice: splitmix64.
-#[derive(Debug)]
-struct Dice(u64);
-
-impl Dice {
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// 0.0 .. 1.0.
-    fn uniform(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.bits() % n
-    }
-
-    /// Mean 0, deviation 1 (sum of twelve: no tails, which is welcome here).
-    fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
     }
 }
 
@@ -341,111 +243,7 @@ impl EmulateArgs {
     /// # Errors
     /// When the address cannot be resolved or no socket can be opened.
     pub fn run(&self, quit: &AtomicBool) -> io::Result<String> {
-        let unknown = || io::Error::other(format!("{} is no address", self.to));
-        let to = self.to.to_socket_addrs()?.next().ok_or_else(unknown)?;
-        let length = self.seconds.map(Duration::try_from_secs_f64).transpose();
-        let length = length.map_err(|_| io::Error::other("--seconds must be positive"))?;
-        let sent = Sent::default();
-        run(to, self.config(), length, quit, &sent)?;
-        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Ok(format!(
-            "{} datagrams sent to {to}, {} refused",
-            count(&sent.datagrams),
-            count(&sent.refused)
-        ))
-    }
-}
-
-/// What was sent.
-#[derive(Debug, Default)]
-pub struct Sent {
-    /// Datagrams handed to the kernel.
-    pub datagrams: AtomicU64,
-    /// Datagrams that the kernel refused (nobody listens, for one).
-    pub refused: AtomicU64,
-}
-
-/// Sends at 50 Hz until `quit` is set or `length` is over.
-///
-/// # Errors
-/// When no socket can be opened. A refused datagram is counted, not an error: a receiver may come and go.
-pub fn run(
-    to: SocketAddr,
-    config: Config,
-    length: Option<Duration>,
-    quit: &AtomicBool,
-    sent: &Sent,
-) -> io::Result<()> {
-    let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-    let (first, second) = (UdpSocket::bind(any)?, UdpSocket::bind(any)?);
-    let mut emulator = Emulator::new(config);
-    let started = Instant::now();
-    while !quit.load(Ordering::Acquire) {
-        let due = Duration::from_secs_f64(emulator.time_s());
-        if length.is_some_and(|length| due >= length) {
-            break;
-        }
-        thread::sleep(due.saturating_sub(started.elapsed()));
-        for datagram in emulator.step() {
-            let socket = if datagram.from_second {
-                &second
-            } else {
-                &first
-            };
-            let counter = match socket.send_to(&datagram.bytes, to) {
-                Ok(_) => &sent.datagrams,
-                Err(_) => &sent.refused,
-            };
-            counter.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-    Ok(())
-}
-
-/// An emulator in a thread of its own; ends when dropped.
-#[derive(Debug)]
-pub struct Running {
-    quit: Arc<AtomicBool>,
-    /// What was sent so far.
-    pub sent: Arc<Sent>,
-    join: Option<JoinHandle<io::Result<()>>>,
-}
-
-impl Running {
-    /// Starts to send.
-    ///
-    /// # Errors
-    /// When no thread can be started.
-    pub fn start(to: SocketAddr, config: Config) -> io::Result<Self> {
-        let (quit, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(Sent::default()));
-        let (quit_too, sent_too) = (Arc::clone(&quit), Arc::clone(&sent));
-        let join = thread::Builder::new()
-            .name("emulate-rctp".to_owned())
-            .spawn(move || run(to, config, None, &quit_too, &sent_too))?;
-        Ok(Self {
-            quit,
-            sent,
-            join: Some(join),
-        })
-    }
-
-    /// Stops sending and waits for the thread.
-    ///
-    /// # Errors
-    /// What ended the thread early.
-    pub fn stop(&mut self) -> io::Result<()> {
-        self.quit.store(true, Ordering::Release);
-        match self.join.take().map(JoinHandle::join) {
-            Some(Ok(result)) => result,
-            Some(Err(_)) => Err(io::Error::other("the emulator panicked")),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.stop();
+        run_for_command(&self.to, Emulator::new(self.config()), self.seconds, quit)
     }
 }
 

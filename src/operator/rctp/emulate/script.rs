@@ -62,9 +62,9 @@ const fn leg(length_s: f64, to_m: [f64; 3], to_rpy_deg: [f64; 3], opening: f64) 
 
 const STILL: [f64; 3] = [0.0; 3];
 
-/// 1.5 s of rest, a pinch of 0.9 s, then reaches of 6 to 14 cm at up to 0.25 m/s with rests and two squeezes, ending where they began.
+/// 3 s of rest (an arm comes up meanwhile), a pinch of 0.9 s, then reaches of 6 to 14 cm at up to 0.25 m/s with rests and two squeezes, ending where they began.
 const DEMO: &[Leg] = &[
-    leg(1.5, STILL, STILL, 1.0),
+    leg(3.0, STILL, STILL, 1.0),
     leg(0.9, STILL, STILL, 0.05),
     leg(1.1, STILL, STILL, 1.0),
     leg(1.2, [0.10, 0.0, 0.05], [0.0, 10.0, 0.0], 1.0),

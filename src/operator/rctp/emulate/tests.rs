@@ -1,7 +1,12 @@
 //! The emulator drives a real session, tick by tick, with a fake clock.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+use std::net::UdpSocket;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use super::*;
+use crate::operator::emulate::Running;
 use crate::operator::gesture::EngageBy;
 use crate::operator::rctp::{Session, Settings};
 use crate::operator::{Body, DatagramSession, SessionCounts};
@@ -76,8 +81,8 @@ fn demo_engages_in_each_round_and_moves_cleanly() {
         assert_eq!(outcome.samples.len(), 6000);
         assert_eq!(outcome.drops, 0);
         let counts = outcome.counts;
-        // Rounds of 13 s; the squeezes of the gripper are too short for a gesture.
-        assert_eq!((counts.engages, counts.jumps, counts.frozen), (10, 0, 0));
+        // Rounds of 14.5 s; the squeezes of the gripper are too short for a gesture.
+        assert_eq!((counts.engages, counts.jumps, counts.frozen), (9, 0, 0));
         let forward = |s: &OperatorSample| s.pose.unwrap().position().x;
         let far = outcome.samples.iter().map(forward).fold(f64::MIN, f64::max);
         assert!(
@@ -180,7 +185,11 @@ fn thread_sends_over_a_socket() {
     receiver
         .set_read_timeout(Some(Duration::from_secs(20)))
         .unwrap();
-    let mut running = Running::start(receiver.local_addr().unwrap(), Config::default()).unwrap();
+    let mut running = Running::start(
+        receiver.local_addr().unwrap(),
+        Emulator::new(Config::default()),
+    )
+    .unwrap();
     let mut buffer = [0; 64];
     for _ in 0..5 {
         assert_eq!(receiver.recv(&mut buffer).unwrap(), wire::PACKET_LEN);

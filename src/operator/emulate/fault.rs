@@ -1,6 +1,5 @@
 //! Mishaps, and how they are written: `NAME[=AMOUNT][@START[+LENGTH]]`.
 
-use core::fmt;
 use core::str::FromStr;
 
 /// What goes wrong.
@@ -22,11 +21,11 @@ pub enum FaultKind {
     Silence,
     /// Packets are kept back, then sent all at once.
     Burst,
-    /// The application's clock is off by this many seconds.
+    /// The sender's clock is off by this many seconds.
     ClockStep,
-    /// The application is started again.
+    /// The sender is started again.
     Restart,
-    /// A second headset sends to the same port.
+    /// A second sender sends to the same port.
     SecondSender,
     /// The hand is not seen.
     TrackingLoss,
@@ -34,14 +33,14 @@ pub enum FaultKind {
     Stop,
     /// The pose is off by this many metres.
     Jump,
-    /// The pose is repeated bit for bit as valid.
+    /// The hand is repeated bit for bit as valid.
     Frozen,
     /// The quaternion's sign changes with every packet.
     FlipSign,
 }
 
 /// Name, kind, default amount (`None`: it takes none).
-const TABLE: &[(&str, FaultKind, Option<f64>)] = &[
+const TABLE: [(&str, FaultKind, Option<f64>); 16] = [
     ("loss", FaultKind::Loss, Some(5.0)),
     ("duplicate", FaultKind::Duplicate, Some(5.0)),
     ("garbage", FaultKind::Garbage, Some(20.0)),
@@ -106,9 +105,14 @@ impl Fault {
 /// A fault that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultParseError {
-    /// Not a fault.
-    #[error("no fault is called `{0}`; there are: {names}", names = Names)]
-    Name(String),
+    /// Not a fault of this device.
+    #[error("no fault is called `{name}`; there are: {known}")]
+    Name {
+        /// As written.
+        name: String,
+        /// The names that there are.
+        known: String,
+    },
     /// Not a number.
     #[error("`{0}` is not a number")]
     Number(String),
@@ -117,30 +121,25 @@ pub enum FaultParseError {
     NoAmount(String),
 }
 
-struct Names;
-
-impl fmt::Display for Names {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, (name, ..)) in TABLE.iter().enumerate() {
-            f.write_str(if i == 0 { "" } else { ", " })?;
-            f.write_str(name)?;
-        }
-        Ok(())
-    }
-}
-
-impl FromStr for Fault {
-    type Err = FaultParseError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+impl Fault {
+    /// Reads a fault of a device that knows these kinds.
+    ///
+    /// # Errors
+    /// When the name, the amount or the time cannot be read.
+    pub fn parse(text: &str, known: &[FaultKind]) -> Result<Self, FaultParseError> {
         let (what, when) = text
             .split_once('@')
             .map_or((text, None), |(a, b)| (a, Some(b)));
         let (name, amount) = what
             .split_once('=')
             .map_or((what, None), |(a, b)| (a, Some(b)));
-        let Some((_, kind, default)) = TABLE.iter().find(|(n, ..)| *n == name) else {
-            return Err(FaultParseError::Name(name.to_owned()));
+        let mut rows = TABLE.iter().filter(|(_, kind, _)| known.contains(kind));
+        let Some((_, kind, default)) = rows.clone().find(|(n, ..)| *n == name) else {
+            let names: Vec<_> = rows.by_ref().map(|(n, ..)| *n).collect();
+            return Err(FaultParseError::Name {
+                name: name.to_owned(),
+                known: names.join(", "),
+            });
         };
         if amount.is_some() && default.is_none() {
             return Err(FaultParseError::NoAmount(name.to_owned()));
@@ -159,6 +158,15 @@ impl FromStr for Fault {
             from_s,
             length_s,
         })
+    }
+}
+
+impl FromStr for Fault {
+    type Err = FaultParseError;
+
+    /// Any kind there is.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::parse(text, &TABLE.map(|(_, kind, _)| kind))
     }
 }
 
