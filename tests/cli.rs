@@ -60,6 +60,7 @@ fn help_and_usage() {
         "latency",
         "emulate",
         "decode",
+        "calibrate",
         "can",
         "bench",
     ] {
@@ -178,6 +179,15 @@ fn decode() {
         (&value["kind"], &value["reason"]),
         (&"drop".into(), &"short".into())
     );
+
+    for protocol in ["fnim", "fsnh"] {
+        let short = run(home.path(), &["decode", protocol, "4d494e46"]);
+        let value: Value = serde_json::from_slice(&short.stdout).unwrap();
+        assert_eq!(
+            (&value["protocol"], &value["reason"]),
+            (&protocol.into(), &"bad_length".into())
+        );
+    }
 
     let mut child = telearm(home.path())
         .args(["decode", "piper"])
@@ -528,4 +538,65 @@ fn frame_check_finds_out() {
         ));
         assert_eq!(check.contains("NOT verified"), mirrored, "{check}");
     }
+}
+
+/// Guards: the whole of `telearm calibrate glove` over real UDP: an emulated hand does what it is asked for, and the lines that come out
+/// make a plan; an operator that is no glove is refused.
+#[test]
+fn calibrate_glove() {
+    let home = home();
+    let port = std::net::UdpSocket::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let plan = home.path().join("plan.toml");
+    let text = |glove: &str| {
+        format!(
+            "[[operator]]\nname = \"hand\"\ndevice = \"rctp\"\n\
+             [[operator]]\nname = \"glove\"\ndevice = \"glove\"\nbind = \"127.0.0.1\"\nport = {port}\n{glove}\
+             [[arm]]\nname = \"arm\"\nkind = \"piper\"\n\
+             [[lane]]\nname = \"right\"\noperator = \"hand\"\ngripper_operator = \"glove\"\narm = \"arm\"\n"
+        )
+    };
+    fs::write(&plan, text("")).unwrap();
+    let path = plan.to_str().unwrap();
+    let refused = run(home.path(), &["calibrate", "glove", path, "hand"]);
+    assert_eq!(status(&refused), 1);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("is no glove"));
+
+    let mut calibrate = telearm(home.path());
+    calibrate.args(["calibrate", "glove", path, "glove"]);
+    let calibrate = calibrate
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut hands = telearm(home.path());
+    let to = format!("127.0.0.1:{port}");
+    // Both hands: the left one's packets are none of this operator's.
+    hands.args([
+        "emulate",
+        "glove",
+        "--to",
+        &to,
+        "--hand",
+        "both",
+        "--script",
+        "calibrate",
+    ]);
+    let _hands = Running::start(hands);
+    let output = calibrate.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{said}");
+    let keys = ["open_mm = ", "closed_mm = ", "pinky_curled_mm = "];
+    let lines: String = said
+        .lines()
+        .filter(|l| l.contains("_mm = "))
+        .map(|l| format!("{l}\n"))
+        .collect();
+    assert!(keys.iter().all(|key| lines.contains(key)), "{said}");
+    fs::write(&plan, text(&lines)).unwrap();
+    let check = run(home.path(), &["check", path]);
+    assert_eq!(status(&check), 0, "{lines}");
 }

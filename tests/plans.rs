@@ -92,6 +92,24 @@ fn the_commented_example_is_complete() {
     }
 }
 
+/// Guards: the glove's commented example mentions every key of its glove.
+#[test]
+fn the_glove_example_is_complete() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("rt-config/quest-glove-piper.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let plan = config::load(&path, Strictness::Strict).unwrap().plan;
+    let keys: Vec<_> = plan
+        .settings
+        .iter()
+        .filter(|s| s.section == "operator right-glove")
+        .map(|s| s.key.as_str())
+        .collect();
+    assert!(keys.len() > 10, "{keys:?}");
+    for key in keys {
+        assert!(text.contains(&format!("{key} = ")), "{key}");
+    }
+}
+
 /// Guards: the smallest plan is a plan: every safety number has a default.
 #[test]
 fn the_smallest_plan() {
@@ -106,6 +124,137 @@ fn the_smallest_plan() {
     assert_eq!(lane.gripper_operator, lane.operator);
     assert_eq!(plan.lane("right"), Some(0));
     assert_eq!(plan.lane("left"), None);
+}
+
+/// A lane with a Quest hand, whose gripper and clutch are gloves.
+const GLOVES: &str = r#"
+[[operator]]
+name = "hand"
+device = "rctp"
+engage = "other_hand"
+
+[[operator]]
+name = "glove-right"
+device = "glove"
+
+[[operator]]
+name = "glove-left"
+device = "glove"
+hand = "left"
+
+[[arm]]
+name = "arm"
+kind = "piper"
+
+[[lane]]
+name = "right"
+operator = "hand"
+gripper_operator = "glove-right"
+clutch_operator = "glove-left"
+arm = "arm"
+"#;
+
+/// Guards: two gloves share a port without a word about it, and each role of the lane has its own operator's limits.
+#[test]
+fn gloves_share_a_port() {
+    let plan = config::parse("gloves", GLOVES, Strictness::Strict)
+        .unwrap()
+        .plan;
+    let listen = |i: usize| plan.operators[i].device.listen();
+    assert_eq!(listen(1), listen(2));
+    assert_eq!(listen(1).port(), 15001);
+    assert!(
+        plan.operators[1]
+            .device
+            .shares_port_with(&plan.operators[2].device)
+    );
+    assert_eq!(
+        (
+            plan.lanes[0].gripper_operator,
+            plan.lanes[0].clutch_operator
+        ),
+        (1, Some(2))
+    );
+    let traits = config::ArmTraits {
+        home_q: [0.0; 6],
+        space: telearm::control::ArmSpace::Tcp,
+        home_in_joints: false,
+        feedback_stale: telearm::control::Stale {
+            hold_after: telearm::time::Span::from_ms(50),
+            hard_after: telearm::time::Span::from_ms(250),
+        },
+        engage_ramp: telearm::time::Span::ZERO,
+    };
+    let params = plan.lanes[0].params(&plan, &traits, true).unwrap();
+    let ms = telearm::time::Span::from_ms;
+    assert_eq!(params.operator_stale.hold_after, ms(100));
+    assert_eq!(params.gripper_hold_after, ms(50));
+    assert_eq!(params.clutch_release_after, ms(50));
+    assert!(params.hold_to_run && params.clutch_is_other);
+}
+
+/// Guards: what is wrong with gloves is said where it is wrong: one hand twice, two addresses, a port shared with another device, a glove
+/// that shall drive an arm, lengths that cannot be.
+#[test]
+fn broken_glove_plans_say_what_is_wrong() {
+    let cases: [(&str, &str, &[&str]); 7] = [
+        (
+            "hand = \"left\"",
+            "hand = \"right\"",
+            &[
+                "`operator glove-left.hand` = \"right\" at port 15001 is operator glove-right already",
+            ],
+        ),
+        (
+            "hand = \"left\"",
+            "hand = \"left\"\nbind = \"127.0.0.1\"",
+            &[
+                "`operator glove-left.bind` = \"127.0.0.1\" is not that of operator glove-right",
+                "the same `bind`",
+            ],
+        ),
+        (
+            "engage = \"other_hand\"",
+            "engage = \"other_hand\"\nport = 15001",
+            &["`operator glove-right.port` = 15001 is used by operator hand already"],
+        ),
+        (
+            "operator = \"hand\"",
+            "operator = \"glove-right\"",
+            &[
+                "`lane right.operator` = \"glove-right\" (EMF glove (FNIM)) cannot drive AgileX Piper",
+                "it can be a gripper_operator or a clutch_operator",
+            ],
+        ),
+        (
+            "hand = \"left\"",
+            "hand = \"left\"\nopen_mm = 20",
+            &[
+                "`operator glove-left.open_mm` = 20",
+                "telearm calibrate glove",
+            ],
+        ),
+        (
+            "hand = \"left\"",
+            "hand = \"both\"",
+            &["\"left\", \"right\""],
+        ),
+        (
+            "hand = \"left\"",
+            "hand = \"left\"\nexperimental = true",
+            &["unknown key `operator glove-left.experimental`"],
+        ),
+    ];
+    for (instead_of, line, says) in cases {
+        assert!(GLOVES.contains(instead_of), "{instead_of}");
+        let report = refusal(&GLOVES.replacen(instead_of, line, 1));
+        for words in says {
+            assert!(
+                report.contains(words),
+                "{line} does not give {words} but\n{report}"
+            );
+        }
+    }
 }
 
 /// One broken plan: a line that replaces another, or goes to the end; and what the report must say.

@@ -46,7 +46,7 @@ pub enum Protocol {
 /// What the hand does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Script {
-    /// Ring and pinky straight for 1.5 s, then curled for 8.5 s, again and again; meanwhile thumb and index open and close
+    /// Ring and pinky straight for 3.5 s (an arm comes up meanwhile), curled for 6.5 s, again and again; thumb and index open and close
     #[default]
     Demo,
     /// Thumb and index open and close, every 4 s
@@ -76,7 +76,7 @@ impl Script {
     pub fn at(self, t: f64) -> Posture {
         let wave = 0.5 + 0.5 * (core::f64::consts::TAU * t / 4.0).cos();
         let (opening, curl) = match self {
-            Self::Demo => (wave, if t % 10.0 < 1.5 { 0.0 } else { 1.0 }),
+            Self::Demo => (wave, if t % 10.0 < 3.5 { 0.0 } else { 1.0 }),
             Self::Grip => (wave, 0.0),
             Self::Open => (1.0, 0.0),
             Self::Pinch => (0.0, 0.0),

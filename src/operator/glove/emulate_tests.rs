@@ -68,7 +68,7 @@ fn demo_grips_and_holds() {
             assert!(openings().fold(1.0, f64::min) < 0.02);
             assert!(openings().fold(0.0, f64::max) > 0.98);
             for (i, sample) in outcome.samples.iter().enumerate() {
-                assert_eq!(sample.clutch_pressed, Some(i >= 180), "{i}");
+                assert_eq!(sample.clutch_pressed, Some(i >= 420), "{i}");
             }
         }
     }
