@@ -493,11 +493,14 @@ fn golden_rctp_seq_can_fail() {
     }
 }
 
+/// Judges one line of a golden family.
+type Checker = fn(&Value);
+
 /// Guards: the glove checkers would notice: every packet fails when its kind or its action is expected otherwise, and every frame when
 /// its hand or one of its parts is.
 #[test]
 fn golden_glove_can_fail() {
-    let families: [(&str, fn(&Value)); 2] = [
+    let families: [(&str, Checker); 2] = [
         ("fnim.jsonl", glove::check_fnim),
         ("fsnh.jsonl", glove::check_fsnh),
     ];

@@ -163,7 +163,10 @@ impl Params {
         }
         let tips = self.fsnh_tips;
         let is_joint = |tip: &u8| usize::from(*tip) < fsnh::JOINTS_WRIST;
-        let is_twice = (1..tips.len()).any(|i| tips[i..].contains(&tips[i - 1]));
+        let is_twice = tips
+            .iter()
+            .enumerate()
+            .any(|(i, tip)| tips.iter().skip(i + 1).any(|t| t == tip));
         if !tips.iter().all(is_joint) || is_twice {
             errors.push(ParamError {
                 key: "fsnh_tips",

@@ -1,5 +1,11 @@
 //! One hand's stream, packet by packet, with a fake clock.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
 
 use super::*;
 use crate::operator::emulate::Ticks;

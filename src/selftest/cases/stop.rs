@@ -51,7 +51,7 @@ fn one_stop_packet(stand: &mut Stand) -> Result<String, String> {
     // Ten packets each period from here on; the stop is in the middle of the first ten.
     let mut n = 0;
     stand.hand.edit(move |p| {
-        let out = (0..10_u16)
+        (0..10_u16)
             .map(|i| {
                 n += 1;
                 let stop = if n == 5 { Flags::STOP } else { 0 };
@@ -62,8 +62,7 @@ fn one_stop_packet(stand: &mut Stand) -> Result<String, String> {
                 })
                 .to_vec()
             })
-            .collect();
-        out
+            .collect()
     });
     let from = clock::now();
     stand.wait_mode("stopped")?;

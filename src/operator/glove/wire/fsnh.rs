@@ -68,7 +68,6 @@ pub struct Frame {
 
 impl Frame {
     /// The joints that the packet has: 21 or 22.
-    #[must_use]
     pub fn joints(&self) -> &[Result<Joint, Flaw>] {
         self.joints.get(..self.len).unwrap_or(&[])
     }
