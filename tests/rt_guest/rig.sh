@@ -9,6 +9,16 @@ for operator in right-hand left-hand; do # as `telearm check --frame` leaves it
     printf '[[verified]]\noperator = "%s"\ndevice = "rctp"\nframe = "openxr_rh"\n' $operator
 done >$rig/verified_frames.toml
 
+# Loads every program before anything is timed. Where the clock counts instructions, it runs ahead while the guest waits for a file of
+# the host's: a process that is loaded in the middle of a run would cost the others seconds.
+warm_up() {
+    local program
+    for program in "$TELEARM" bash candump cansend python3 ip tc taskset chrt setpriv sleep mv sed tail cat kill cyclictest cangen; do
+        program=$(command -v "$program") && cat "$program" "$(readlink -f "$program")" >/dev/null
+    done
+    "$TELEARM" --version && taskset -c 0 chrt -o 0 true && sleep 0.01 && ip link show vcan0 && tc qdisc show dev vcan0 && bus_log --help
+} >/dev/null 2>&1
+
 declare -A processes=() # name -> process id
 
 # start NAME COMMAND...: in the background, its output in $rig/NAME.log.
@@ -36,7 +46,7 @@ arm() { start "arm-$1" "$TELEARM" emulate piper --can "$1"; }
 hand() { start "$1" "$TELEARM" emulate rctp --to "127.0.0.1:$2" --script "${@:3}"; }
 
 # record INTERFACE FILE: everything that is commanded there, with room for a recorder that falls behind.
-record() { start "dump-$1" candump -L -x -r 33554432 "$1,150:7F0,470:7F8,4AF:7FF" && recorded=$2; }
+record() { start "dump-$1" candump -D -L -x -r 33554432 "$1,150:7F0,470:7F8,4AF:7FF" && recorded=$2; }
 # end_record INTERFACE: the record goes to the file named at its start.
 end_record() { sleep 0.3 && end "dump-$1" INT && mv "$rig/dump-$1.log" "$recorded"; }
 
@@ -103,7 +113,11 @@ check() {
 }
 
 # file_begins / file_ends NAME: the sums of one file.
-file_begins() { passed_before=$passed failed_before=$failed began_at=$SECONDS; }
+file_begins() {
+    [ -n "${warm:-}" ] || warm_up
+    warm=yes
+    passed_before=$passed failed_before=$failed began_at=$SECONDS
+}
 file_ends() {
     end_all
     echo "$1: $((passed - passed_before)) passed, $((failed - failed_before)) failed ($((SECONDS - began_at)) s)"
