@@ -39,14 +39,15 @@ fn assert_at_rest_at_the_end(tap: &Tap, asked: Stamp) {
 
 /// The arm is where its last target is.
 fn assert_arm_rests(side: &Side) {
-    let before = side.arm.q();
-    pause(200);
-    let after = side.arm.q();
+    // The emulated arm lags behind its last target, more on a busy machine; it must come to rest, and stay.
+    let still = |a: [f64; 6], b: [f64; 6]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-4);
+    let rests = (0..10).any(|_| {
+        let before = side.arm.q();
+        pause(200);
+        still(before, side.arm.q())
+    });
     assert!(side.arm.powered());
-    assert!(
-        before.iter().zip(after).all(|(a, b)| (a - b).abs() < 1e-4),
-        "{before:?} {after:?}"
-    );
+    assert!(rests, "still moving: {:?}", side.arm.q());
 }
 
 /// The next start works at once, on an arm that has its power already: nothing is ordered of the motors.

@@ -123,6 +123,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     ("doctor", &["rt", "config", "arm", "operator", "handoff"]),
     (
+        "selftest",
+        &["rt", "config", "arm", "operator", "shaping", "app"],
+    ),
+    (
         "app",
         &[
             "signal",
@@ -146,6 +150,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
+            "selftest",
             "app",
             "config",
             "record",
