@@ -1,4 +1,4 @@
-//! [`Frame`]: a classic CAN data frame as plain data, shared by every arm that speaks CAN.
+//! `Frame`: a classic CAN data frame as plain data, shared by every arm that speaks CAN.
 //!
 //! The slices' `wire` modules make and read frames; only `arm::can` knows how the kernel wants them. CAN FD frames (64 bytes) will be
 //! a sibling type, not a longer array here: a classic frame is copied by the thousand each second.

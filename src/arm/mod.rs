@@ -1,6 +1,6 @@
 //! Arms: one folder per arm, one registry line each.
 //!
-//! A driver is polled by the control thread and never blocks: [`Arm::poll`] drains feedback and advances bring-up, [`Arm::send`] takes
+//! A driver is polled by the control thread and never blocks: `Arm::poll` drains feedback and advances bring-up, `Arm::send` takes
 //! one vetted command. Bring-up and configuration are state machines inside `poll`; they never send a motion frame.
 //!
 //! Life of an arm, as `ArmState::phase` shows it:
@@ -14,7 +14,7 @@
 //!
 //! Rules that the conformance tests check for every registered arm:
 //! * nothing but configuration frames leaves before `Up`, and the first target equals the measured pose;
-//! * a command goes out whole or not at all ([`SendOutcome`]);
+//! * a command goes out whole or not at all (`SendOutcome`);
 //! * feedback never received is `Aged::NEVER`, never zero;
 //! * a lost bus, a foreign command, a silent joint become named faults; none of them sends a motion or a power-off frame;
 //! * the stop port works without the control thread.

@@ -1,4 +1,4 @@
-//! From the document to the [`Plan`], one function per section. Bounds stand here, beside the keys they belong to: none of them can
+//! From the document to the `Plan`, one function per section. Bounds stand here, beside the keys they belong to: none of them can
 //! be set so that it no longer protects anything.
 
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub(super) struct Draft<'a> {
     pub(super) lanes: Vec<(Section<'a>, LanePlan)>,
 }
 
-/// What lanes inherit from [stop].
+/// What lanes inherit from `[stop]`.
 #[derive(Clone, Copy)]
 struct StopDefaults {
     on_stop: OnStop,

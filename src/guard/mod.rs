@@ -1,6 +1,6 @@
 //! The last check before the wire.
 //!
-//! Two things with opposite manners: [`project`] moves a *goal* into the workspace before it is shaped; [`Guard::vet`] looks at a
+//! Two things with opposite manners: `project` moves a *goal* into the workspace before it is shaped; `Guard::vet` looks at a
 //! finished *command* and says yes or no. It never alters one. A veto makes the shaper brake, and is counted by its name.
 
 #![deny(

@@ -1,4 +1,4 @@
-//! `telearm selftest`: the fault suite as a command. Each [`Fault`] is played against the real program, which runs in a process of its own
+//! `telearm selftest`: the fault suite as a command. Each `Fault` is played against the real program, which runs in a process of its own
 //! between an emulated hand and an emulated arm; what it commands is read from the bus and judged.
 //!
 //! ```text
@@ -6,11 +6,11 @@
 //!                     ▲ control socket      │ every frame, with its stamp
 //!                  Fault::play              └────► Tap: no jump, whole, no power off, still after a stop
 //! ```
-//! * [`stand`]: program, bus, arm and hand, put together; [`daemon`], [`hand`], [`status`], [`scratch`] are its parts;
-//! * [`tap`]: reads along on the bus and complains;
-//! * [`cases`]: the faults;
-//! * [`soak`]: random faults for hours, and what has grown or leaked then;
-//! * [`suite`]: plays them, some at a time, and gives a row each; [`witness`] tells whether the machine was too busy to judge.
+//! * `stand`: program, bus, arm and hand, put together; `daemon`, `hand`, `status`, `scratch` are its parts;
+//! * `tap`: reads along on the bus and complains;
+//! * `cases`: the faults;
+//! * `soak`: random faults for hours, and what has grown or leaked then;
+//! * `suite`: plays them, some at a time, and gives a row each; `witness` tells whether the machine was too busy to judge.
 
 pub mod cases;
 pub mod daemon;

@@ -1,4 +1,4 @@
-//! [`Stand`]: the program on a plan of its own, with an emulated arm on a local bus that every frame is read from, and a hand made of
+//! `Stand`: the program on a plan of its own, with an emulated arm on a local bus that every frame is read from, and a hand made of
 //! packets. The pipeline in between is the real one, in a process of its own; sockets, bus and control socket are real too.
 
 use std::fs;
@@ -201,7 +201,7 @@ impl Stand {
         self.daemon.as_mut().ok_or_else(|| "no program runs".into())
     }
 
-    /// The program, to be ended by other means than [`Stand::finish`].
+    /// The program, to be ended by other means than `Stand::finish`.
     ///
     /// # Errors
     /// When none was started.
@@ -298,7 +298,7 @@ impl Stand {
     /// Waits for a mode.
     ///
     /// # Errors
-    /// As [`Stand::wait`].
+    /// As `Stand::wait`.
     pub fn wait_mode(&mut self, mode: &str) -> Result<Status, String> {
         self.wait(mode, |s| s.mode() == mode)
     }
@@ -306,7 +306,7 @@ impl Stand {
     /// Waits until the arm is up.
     ///
     /// # Errors
-    /// As [`Stand::wait`].
+    /// As `Stand::wait`.
     pub fn wait_up(&mut self) -> Result<Status, String> {
         self.wait("the arm to be up", |s| s.phase() == "up")
     }
@@ -314,7 +314,7 @@ impl Stand {
     /// Waits for an arm fault whose name begins so.
     ///
     /// # Errors
-    /// As [`Stand::wait`].
+    /// As `Stand::wait`.
     pub fn wait_fault(&mut self, name: &str) -> Result<Status, String> {
         self.wait(&format!("the fault {name}"), |s| {
             s.mode() == "fault" && s.detail().starts_with(name)

@@ -1,4 +1,4 @@
-//! [`Tap`]: reads along on the bus and judges what the program sends. Pure: frames in, complaints out.
+//! `Tap`: reads along on the bus and judges what the program sends. Pure: frames in, complaints out.
 //!
 //! * no jump: each commanded pose is within one period's speed and acceleration of the one before, plus the wire's rounding; where the
 //!   stream was interrupted it goes on where it was, or where the arm was measured;

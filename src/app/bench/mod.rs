@@ -1,8 +1,8 @@
 //! The whole program measured: what a cycle, a packet and a stop cost, each beside a baseline in the same milliseconds.
 //!
-//! [`Rig`](rig::Rig) assembles the program as [`app::run`](super::run) does, from a plan, around emulated arms on local buses. Everything that only stands for
+//! `Rig` assembles the program as `app::run` does, from a plan, around emulated arms on local buses. Everything that only stands for
 //! hardware (buses, arms, hands) runs as ordinary threads on the other core. The loops that are compared run on control's core, at control's
-//! priority, with their deadlines apart by half a period. What is judged is the ratio; see [`rt::measure`](crate::rt::measure) for why.
+//! priority, with their deadlines apart by half a period. What is judged is the ratio; see `rt::measure` for why.
 
 mod bare;
 mod cost;

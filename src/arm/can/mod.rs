@@ -1,7 +1,7 @@
-//! The CAN link that every CAN arm uses: [`CanLink`], non-blocking, counted, with two back ends behind one descriptor.
+//! The CAN link that every CAN arm uses: `CanLink`, non-blocking, counted, with two back ends behind one descriptor.
 //!
 //! * **SocketCAN**, address `can0`: a raw CAN socket.
-//! * **local bus**, address `local:/path.sock` or `local:@name`: a `SOCK_SEQPACKET` socket to a [`LocalBus`], for machines without CAN
+//! * **local bus**, address `local:/path.sock` or `local:@name`: a `SOCK_SEQPACKET` socket to a `LocalBus`, for machines without CAN
 //!   (the demo, tests, CI). A datagram is a kernel `can_frame` (16 bytes; `canfd_frame`, 72 bytes, for FD), a sender gets its own frames back marked as
 //!   confirmed, like a raw socket with `CAN_RAW_RECV_OWN_MSGS`.
 //!
@@ -9,9 +9,9 @@
 //!
 //! What the link guarantees:
 //! * a group of frames goes out whole, in order, or not at all; a group that the kernel took only in part is remembered (see
-//!   [`CanLink::send_group`]);
+//!   `CanLink::send_group`);
 //! * frames in flight are counted by their own echoes, and a group starts only if in flight + group fit one cycle (two, if it brakes);
-//! * every failure is a counter and, when it lasts, a named [`FaultKind`](crate::signal::FaultKind); no failure blocks or allocates;
+//! * every failure is a counter and, when it lasts, a named `FaultKind`; no failure blocks or allocates;
 //! * once the descriptor is taken away by the watchdog nothing is sent any more.
 //!
 //! | event | write | read | what the link does |

@@ -1,7 +1,7 @@
-//! [`EmulatedPiper`]: an arm in software, as far as the device's document describes it. Pure: frames and time in, frames out.
+//! `EmulatedPiper`: an arm in software, as far as the device's document describes it. Pure: frames and time in, frames out.
 //!
 //! It does not echo targets. A pose target goes through its own closed-form inverse kinematics (which know no present joints, see
-//! [`Choice::Unseeded`]) and the joints move there with `speed_percent` of 3 rad/s and 5 rad/s²; a target without solution or beyond the
+//! `Choice::Unseeded`) and the joints move there with `speed_percent` of 3 rad/s and 5 rad/s²; a target without solution or beyond the
 //! limits gives status 2 or 4 and the arm stays. Under its stop it sinks, without power it falls, and only a reset leaves the stop.
 //! What is a guess is marked so; timing of the bus, friction, gravity and motor heat are not modelled.
 
@@ -26,13 +26,13 @@ pub const STEP_S: f64 = 0.001;
 pub(super) const FAST_STEPS: u64 = 5;
 /// Steps of one 40 Hz period.
 pub(super) const SLOW_STEPS: u64 = 25;
-/// Sink under the arm's own stop, rad/s [guess].
+/// Sink under the arm's own stop, rad/s (guess).
 const SINK_RAD_S: f64 = 0.1;
-/// Fall without power, rad/s² [guess].
+/// Fall without power, rad/s² (guess).
 const FALL_RAD_S2: f64 = 8.0;
 /// What a drifting joint does, rad/s.
 const DRIFT_RAD_S: f64 = 0.15;
-/// Gripper speed, m/s [guess].
+/// Gripper speed, m/s (guess).
 const GRIPPER_M_S: f64 = 0.1;
 /// After a reset the arm needs so many enable orders.
 const ENABLES_AFTER_RESET: u8 = 2;
@@ -139,7 +139,7 @@ impl EmulatedPiper {
         self.enabled.iter().all(|on| *on)
     }
 
-    /// One step of [`STEP_S`]: takes what was on the bus, gives what the arm sends.
+    /// One step of `STEP_S`: takes what was on the bus, gives what the arm sends.
     pub fn step(&mut self, heard: &[Frame], out: &mut Vec<Frame>) {
         for frame in heard {
             if !self.faults.silent && !self.faults.bus_off && !self.faults.leader {

@@ -1,12 +1,12 @@
 //! AgileX Piper: six joints and a gripper on classic CAN at 1 Mbit/s.
 //!
-//! * [`wire`]: bytes to values and back, both directions; pure.
-//! * [`model`]: geometry, limits, closed-form inverse kinematics.
-//! * [`pose`]: the arm's six pose numbers as a typed pose and back, without Euler jumps.
-//! * [`params`]: what a plan says about it.
-//! * [`driver`]: the arm behind the `Arm` trait; feedback, faults, bring-up and report in its siblings.
-//! * [`stop_port`]: the watchdog's own way to it.
-//! * [`emulate`], [`emulate_run`]: the arm in software, pure and as a thread.
+//! * `wire`: bytes to values and back, both directions; pure.
+//! * `model`: geometry, limits, closed-form inverse kinematics.
+//! * `pose`: the arm's six pose numbers as a typed pose and back, without Euler jumps.
+//! * `params`: what a plan says about it.
+//! * `driver`: the arm behind the `Arm` trait; feedback, faults, bring-up and report in its siblings.
+//! * `stop_port`: the watchdog's own way to it.
+//! * `emulate`, `emulate_run`: the arm in software, pure and as a thread.
 //!
 //! The tool point is the **J6 flange**, not the fingertip: that is what the arm's pose frames mean.
 

@@ -1,4 +1,4 @@
-//! What goes wrong in a soak. Each mishap ends with its cause gone; [`recover`] then leads back to a state from which it follows again.
+//! What goes wrong in a soak. Each mishap ends with its cause gone; `recover` then leads back to a state from which it follows again.
 
 use nalgebra::{UnitQuaternion, Vector3};
 

@@ -1,7 +1,7 @@
 //! The soak: the real program for minutes or hours, with random faults from a printed seed, and then the question whether anything has
 //! grown, drifted, leaked or moved that should not have.
 //!
-//! [`run`] plays [`mishaps`] one after another with calm in between, in which the ages are sampled; [`judge`] makes a row of each
+//! `run` plays `mishaps` one after another with calm in between, in which the ages are sampled; `judge` makes a row of each
 //! question. Everything random comes from the seed; what the machine does in between does not.
 
 mod judge;
